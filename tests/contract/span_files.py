@@ -3,6 +3,7 @@ these columns are what the map says."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ def files() -> list[Path]:
 
 def has_columns(file: Path) -> bool:
     """By the name of the file."""
-    return file.name.startswith("part-a2-")
+    return file.name.startswith("part-a3-")
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
@@ -32,7 +33,12 @@ def rows(file: Path) -> list[dict[str, Any]]:
 
 def assert_columns_are_the_map() -> list[bool]:
     """Returns of each file whether it has the columns."""
-    from mltables.span_attribute_columns import COLUMNS, PREFIX  # noqa: PLC0415 -- the engines
+    from mltables.span_attribute_columns import (  # noqa: PLC0415 -- the engines
+        COLUMNS,
+        EVENT_NAMES,
+        PREFIX,
+        ROOT_COLUMNS,
+    )
 
     marked = []
     for file in files():
@@ -41,6 +47,15 @@ def assert_columns_are_the_map() -> list[bool]:
             attributes = {entry["key"]: entry["value"] for entry in row["attributes"]}
             columns = {name: value for name, value in row.items() if name.startswith(PREFIX)}
             expected = {column: attributes.get(key) for key, column in COLUMNS.items()}
+            is_root = not row["parent_span_id"]
+            expected |= {
+                column: attributes.get(key) if is_root else None
+                for key, column in ROOT_COLUMNS.items()
+            }
+            names = [event["name"] for event in row["events"]]
+            if names and columns.get(EVENT_NAMES) is not None:
+                columns[EVENT_NAMES] = json.loads(columns[EVENT_NAMES])
+            expected[EVENT_NAMES] = names or None
             assert columns == (expected if marked[-1] else {})
     return marked
 

@@ -14,15 +14,17 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import storage
-from mltables.span_attribute_columns import KEYS
+from mltables.span_attribute_columns import KEYS, ROOT_KEYS
 from mltables.trace_metadata_columns import KEYS as METADATA_KEYS
 from mltables.trace_metadata_columns import PUBLISHED
 from sql import execution
 from tests.contract import span_files
 
+PARENTS = ("NULL", "NULL", "''", "'00000000000000aa'")
 WORKSPACES = ("default", "team-a", "team-b")
 READABLE = ["default", "team-b"]
 VALUES = ("", " ", "a", "A", "é", "7", "12", "-1.5", "null", "TOOL", "LLM", '{"total_tokens": 3}')
+EVENTS = ("exception", "retried", "retried", "", 'a "b" \\ é\n')
 NEARLY = ("", "mlflow.spantype", "mlflow.spanType ", "mlflow", "MLFLOW.SPANTYPE", "own", "user_id")
 """Keys that have no column."""
 
@@ -30,7 +32,21 @@ NEARLY = ("", "mlflow.spantype", "mlflow.spanType ", "mlflow", "MLFLOW.SPANTYPE"
 def _attributes(rng: random.Random, secret: str) -> str:
     keys = rng.sample((*KEYS, *NEARLY), rng.randrange(8))
     entries = {key: rng.choice(VALUES) + secret for key in keys}
+    contents = random.Random(str(entries))
+    entries |= {
+        key: contents.choice(VALUES) + secret for key in ROOT_KEYS if contents.random() < 0.7
+    }
     return _map({**entries, **({KEYS[0]: rng.choice(VALUES) + secret} if keys else {})})
+
+
+def _events(rng: random.Random) -> str:
+    names = [rng.choice(EVENTS) for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))]
+    texts = "MAP {}::MAP(VARCHAR, VARCHAR)"
+    events = [
+        f"{{'time_unix_nano': {number}, 'name': '{name}', 'attributes': {texts}}}"
+        for number, name in enumerate(names)
+    ]
+    return f"[{', '.join(events)}]"
 
 
 def _metadata(rng: random.Random, secret: str) -> dict[str, str]:
@@ -74,6 +90,7 @@ def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], ...]
         trace, experiment = f"tr-{rng.randrange(16**12):x}", rng.choice(("1", "2"))
         moment = f"TIMESTAMPTZ '2026-01-0{day} 10:00:00+00'"
         own = _metadata(random.Random(trace), secret)
+        further = random.Random(f"{trace} spans")
         user, session, run = (
             f"'{own[key]}'" if key in own else "NULL"
             for key in ("mlflow.trace.user", "mlflow.trace.session", "mlflow.sourceRun")
@@ -85,9 +102,11 @@ def _rows(rng: random.Random, workspace: str, day: int) -> tuple[list[str], ...]
         )
         spans += [
             f"'0', '{workspace}', '{experiment}', '{trace}', {moment}, "
-            f"'{rng.randrange(16**12):x}', NULL, 'name {rng.randrange(3)}', 'SPAN_KIND_INTERNAL', "
+            f"'{rng.randrange(16**12):x}', {further.choice(PARENTS)}, 'name {rng.randrange(3)}', "
+            f"'SPAN_KIND_INTERNAL', "
             f"{moment}, {rng.randrange(9)}, {rng.choice(('NULL', '9'))}, "
-            f"{_attributes(rng, secret)}, [], [], {{'message': '', 'code': 'STATUS_CODE_OK'}}"
+            f"{_attributes(rng, secret)}, {_events(further)}, [], "
+            "{'message': '', 'code': 'STATUS_CODE_OK'}"
             for _ in range(rng.randrange(5))
         ]
         of_trace = f"'0', '{workspace}', '{experiment}', '{trace}', {moment}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from mltables.span_attribute_columns import KEYS
+from mltables.span_attribute_columns import KEYS, ROOT_KEYS
 from tests.contract.span_lakes import NEARLY
 
 
@@ -159,5 +159,67 @@ class Questions:
                 f"SELECT {lookup} FROM {source} UNION SELECT {value} FROM {source}",
                 f"SELECT (SELECT max({self.lookup('')}) FROM spans) AS m, {lookup} FROM {source}",
                 f"SELECT max({lookup}) FILTER (WHERE {where}) FROM {source}",
+            )
+        )
+
+
+class RootQuestions(Questions):
+    """Random statements that look up inputs and outputs, most of them those of root spans."""
+
+    def key(self) -> str:
+        return f"'{self.rng.choice((*ROOT_KEYS * 2, KEYS[0]))}'"
+
+    def source(self) -> tuple[str, str]:
+        return self.rng.choice(
+            (
+                ("spans", ""),
+                ("spans s", "s."),
+                ("mlflow.spans S", ""),
+                ("spans s JOIN traces t USING (experiment_id, trace_id)", "s."),
+                ("traces t LEFT JOIN spans s ON s.trace_id = t.trace_id "
+                 f"AND {self.lookup('s.')} IS NOT NULL", "s."),
+                ("spans s LEFT JOIN traces t ON t.trace_id = s.trace_id "
+                 f"AND {self.lookup('s.')} > 'a'", "s."),
+                ("traces t RIGHT JOIN spans s ON s.trace_id = t.trace_id "
+                 f"AND {self.lookup('s.')} > 'a'", "s."),
+                ("spans o JOIN spans s ON s.trace_id = o.trace_id", "s."),
+                ("spans o FULL JOIN spans s ON s.span_id = o.span_id "
+                 f"AND {self.lookup('o.')} > 'a'", "s."),
+                ("spans s LATERAL VIEW explode(array(1, 2)) l AS parent_span_id", "s."),
+                ("(SELECT span_id, parent_span_id, attributes FROM spans) s", "s."),
+            )
+        )  # fmt: skip
+
+    def condition(self, of: str) -> str:
+        parent = f"{of}{self.rng.choice(('parent_span_id', 'PARENT_SPAN_ID'))}"
+        further = super().condition(of)
+        is_root = self.rng.choice(
+            (
+                *(f"{parent} IS NULL",) * 3,
+                f"({parent} IS NULL OR {parent} = '')",
+                f"{parent} = ''",
+                f"({parent} = '' OR {parent} IS NULL OR {further})",
+                f"NOT {parent} IS NULL",
+                f"{parent} IS NULL IS NULL",
+            )
+        )
+        return self.rng.choice((is_root, f"{is_root} AND {further}", f"{further} AND ({is_root})"))
+
+    def statement(self) -> str:
+        source, of = self.source()
+        value, where, lookup = self.value(of), self.condition(of), self.lookup(of)
+        return self.rng.choice(
+            (
+                f"SELECT {value} AS v, {lookup} AS w FROM {source} WHERE {where}",
+                f"SELECT {lookup}, count(*) FROM {source} WHERE {where} GROUP BY 1",
+                f"SELECT {lookup} AS k, max({value}) FROM {source} WHERE {where} GROUP BY k "
+                f"HAVING {lookup} IS NOT NULL OR count(*) > 1",
+                f"SELECT count(*), count({lookup}) FROM {source} WHERE {where}",
+                f"SELECT max({lookup}) FILTER (WHERE {where}), min({lookup}) FROM {source}",
+                f"SELECT (SELECT max({self.lookup('')}) FROM spans) AS m, {lookup} FROM {source} "
+                f"WHERE {where}",
+                f"SELECT {lookup} FROM {source} WHERE {where} UNION ALL "
+                f"SELECT {lookup} FROM {source}",
+                f"SELECT * FROM (SELECT {value} AS v FROM {source} WHERE {where}) WHERE v > 'a'",
             )
         )

@@ -87,7 +87,7 @@ def test_packed_rows_are_the_same_rows(
 
 
 def _packed() -> list[Any]:
-    return [file for file in span_files.files() if file.name.startswith("part-a2-packed-")]
+    return [file for file in span_files.files() if file.name.startswith("part-a3-packed-")]
 
 
 def _rows(tables: Tables, sql: str) -> list[str]:

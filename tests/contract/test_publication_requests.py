@@ -250,4 +250,4 @@ def test_the_upkeep_merges_what_other_machines_published(
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path / "here"))
     upkeep.maintain_tables()
     assert len(rows("traces")) == 3
-    assert len([name for name in delta_readers.live_files() if name.startswith("part-a2-")]) == 2
+    assert len([name for name in delta_readers.live_files() if name.startswith("part-a3-")]) == 2

@@ -23,7 +23,7 @@ from mltables.span_attribute_columns import COLUMNS, KEYS, PREFIX
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 from tests.contract.span_lakes import NEARLY, READABLE, asked, error_of, lakes, use
-from tests.contract.span_questions import Questions
+from tests.contract.span_questions import Questions, RootQuestions
 
 __all__ = ["lakes"]
 
@@ -46,7 +46,7 @@ def _answer(
     """As the process of a query does, here: whether columns were read, and rows or an error. Where
     the process would run the statement again, that is ``again``."""
     statement = statement_check.translate(sql, from_maps=from_maps)
-    wanted = evaluate_bounds(statement.bounds, {})
+    wanted = {} if from_maps else evaluate_bounds(statement.bounds, {})
     views = {view: statement.reads[view] for view in VIEWS if view in statement.reads}
     moments = [Moment(None, 1) for _ in statement.as_of]
     sources = row_sources(statement.reads, workspaces, folder, wanted, {}, moments)
@@ -63,14 +63,19 @@ def _answer(
     return is_of_columns, repr((answer["columns"], answer["types"], rows))
 
 
+@pytest.mark.parametrize("made", [Questions, RootQuestions])
 @pytest.mark.parametrize("seed", range(1 + QUESTIONS // 100))
 def test_each_answer_is_that_of_the_map(
-    lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    lakes: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    made: type[Questions],
 ) -> None:
     one = query_memory.DEPLOYED._replace(threads=1)
     monkeypatch.setattr(query_memory, "here", lambda: one)
     rng = random.Random(seed)
-    questions = Questions(rng)
+    questions = made(rng)
     read_columns = answered = 0
     for number in range(QUESTIONS):
         sql = questions.statement()
@@ -170,9 +175,9 @@ def test_files_with_the_mark_have_these_columns() -> None:
     from mltables.span_attribute_columns import DERIVED  # noqa: PLC0415
     from mltables.table_columns import DERIVED_MARK  # noqa: PLC0415
 
-    assert len({column.lower() for column, _ in DERIVED}) == len(KEYS) == 24
+    assert len({column.lower() for column, _ in DERIVED}) == len(KEYS) + 3 == 27
     digest = hashlib.sha256(json.dumps(DERIVED).encode()).hexdigest()
-    assert (DERIVED_MARK, digest[:16]) == ("part-a2-", "92eed75f6fd82fef")
+    assert (DERIVED_MARK, digest[:16]) == ("part-a3-", "6761b4d4b7013da8")
 
 
 # ------------------------------------------------------------------- nobody sees columns

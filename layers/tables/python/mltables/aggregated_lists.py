@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from mltables import attribute_lookups, trace_joins, trace_view
+from mltables import attribute_lookups, event_names, trace_joins, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import Duck
@@ -251,7 +251,8 @@ def _condition(call: exp.Anonymous, listed: _List) -> exp.Expr | None:
         field = dot.expression.name.lower()
         if field not in listed.fields:
             return None
-        dot.replace(exp.column(MAP) if _is_looked_up(dot) else _field(listed, field))
+        names = event_names.replacement(dot) if field == event_names.FIELD else None
+        dot.replace(names or (exp.column(MAP) if _is_looked_up(dot) else _field(listed, field)))
     for lookup in map_lookups.lookups(holder):
         attribute_lookups.read_from_column(lookup)
     condition: exp.Expr = holder.this
@@ -318,8 +319,10 @@ def _join(schema: str, traces: exp.Table, listed: _List, calls: list[_Call]) -> 
     needed = [call.needed for call in calls if call.needed is not None]
     if len(needed) == len(calls):
         grouped = grouped.where(exp.or_(*needed), copy=False)
+        if all(map(event_names.needs_events, needed)):
+            grouped = grouped.where(event_names.has_events(), copy=False)
     grouped.set("group", exp.Group(expressions=[exp.column(name) for name in KEY]))
-    if map_lookups.columns_of(grouped):
+    if map_lookups.columns_of(grouped) or event_names.reads_column(grouped):
         attribute_lookups.mark(rows)
     joined = trace_joins.joined(
         traces, grouped, alias, list(map(exp.to_identifier, by_sql.values()))

@@ -18,6 +18,7 @@ from mltables import span_attribute_columns, trace_metadata_columns, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import MapLookup, lookups
 from mltables.dialect.source_columns import sources_of
+from mltables.file_pruning import selects_roots
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
 
@@ -93,7 +94,7 @@ def _read_columns_of(select: exp.Select, schema: str, looked_up: _Map) -> None:
         by_name[""] = having[0]
     for lookup in own_lookups(select, looked_up.name):
         mention = by_name.get(lookup.column.table.lower())
-        column = mention and looked_up.sources[mention.name](lookup.key)
+        column = mention and _column(mention, looked_up, lookup.key)
         if mention is not None and column:
             if not lookup.column.table:
                 # An alias of the SELECT, or a column merged by USING, may have the column's name.
@@ -101,6 +102,15 @@ def _read_columns_of(select: exp.Select, schema: str, looked_up: _Map) -> None:
             lookup.read_from(column)
             if mention.name in _DERIVED_VIEWS:
                 mark(mention)
+
+
+def _column(mention: exp.Expr, looked_up: _Map, key: str) -> str | None:
+    """Returns the column in which a mention of a table has the values of a key."""
+    of_roots = span_attribute_columns.ROOT_COLUMNS.get(key)
+    is_table = isinstance(mention, exp.Table) and mention.name == SPANS.name
+    if of_roots and is_table and selects_roots(mention):
+        return of_roots
+    return looked_up.sources[mention.name](key)
 
 
 def own_lookups(select: exp.Select, name: str = span_attribute_columns.MAP) -> Iterable[MapLookup]:

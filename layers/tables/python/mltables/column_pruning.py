@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import span_attribute_columns, time_travel, trace_metadata_columns
+from mltables import event_names, span_attribute_columns, time_travel, trace_metadata_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.source_columns import sources_of
 from mltables.table_columns import Table
@@ -43,6 +43,8 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         if time_travel.table_of(view)[0] == table.name
     }
     looked_up = map_lookups.columns_of(query)
+    if event_names.reads_column(query):
+        looked_up |= {span_attribute_columns.EVENT_NAMES}
     for table in (SPANS, TRACES):
         if table.name in reads:
             reads[table.name] |= {name for name in looked_up if _is_of(table, name)}

@@ -6,7 +6,7 @@ AND. Any other condition is ignored, which costs time but changes no result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
 from mltables.table_columns import Table
-from mltables.table_definitions import TABLES
+from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
 
 TIMES: Final = frozenset(table.time for table in TABLES if table.time)
@@ -61,6 +61,10 @@ _FIRST_YEAR: Final = 1000
 sort wrongly as texts."""
 _PRECISION: Final = timedelta(milliseconds=1)
 """Precision of times in the log of a table."""
+IS_EMPTY: Final = "IS NULL"
+"""The operator of a bound that NULL meets, and the empty text if the bound has that value."""
+PARENT: Final = "parent_span_id"
+"""The column that is empty for root spans."""
 UNNESTS: Final = "unnests"
 """Key in the ``meta`` of a join that replaces an unnested list (``exploded_lists.py``)."""
 BOUNDED_BY: Final = "bounded_by"
@@ -76,6 +80,15 @@ class ColumnBound(NamedTuple):
     operator: str
     values: tuple[Any, ...]
     """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
+
+    def admits_file(self, file: Mapping[str, Any]) -> bool:
+        """Returns whether a file may contain a value that meets the condition, according to the
+        file's statistics in Delta's log."""
+        low, high = file.get(f"min.{self.column}"), file.get(f"max.{self.column}")
+        if self.operator == IS_EMPTY:
+            nulls = file.get(f"null_count.{self.column}")
+            return nulls != 0 or low is None or (bool(self.values) and low == "")
+        return self.admits(low, high)
 
     def admits(self, low: Any, high: Any) -> bool:
         """Returns whether a file may contain a value that meets the condition, if its values lie
@@ -99,6 +112,9 @@ class ColumnBound(NamedTuple):
 
     def condition(self) -> str:
         """Returns the bound as an SQL condition for DuckDB."""
+        if self.operator == IS_EMPTY:
+            texts = [f" OR {self.column} = ''" for _ in self.values]
+            return f"({self.column} IS NULL{''.join(texts)})"
         values = [
             f"{quoted(value.isoformat())}::TIMESTAMPTZ"
             if isinstance(value, datetime)
@@ -111,6 +127,8 @@ class ColumnBound(NamedTuple):
 Bounds = Sequence[Sequence[ColumnBound]]
 """Alternatives, one for each place in the statement that names the table. A row is needed if it
 fulfils all bounds of one alternative. An empty alternative, or no alternative, means all rows."""
+_ROOTS: Final = (ColumnBound(PARENT, IS_EMPTY, ()), ColumnBound(PARENT, IS_EMPTY, ("''",)))
+"""Bounds of root spans: without a parent, or with an empty one, too."""
 
 
 def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
@@ -128,11 +146,34 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
             mention = table.meta.get(BOUNDED_BY, table)
             bounds = tuple(bound for bound in _bounds(mention, renamed) if bound.column in columns)
             bounds_by_table.setdefault(table.name, []).append(bounds)
-    for name, view in VIEWS.items():
-        for each in bounds_by_table.pop(name, ()):
-            for below in view.tables:
-                bounds_by_table.setdefault(below.name, []).append(each)
     return bounds_by_table
+
+
+def table_bounds(
+    where: Mapping[str, Bounds], reads: Mapping[str, Collection[str]]
+) -> Mapping[str, Bounds]:
+    """Returns the bounds of a SQL statement by table alone: those of its views (in the result of
+    :func:`where_bounds`) apply to the tables that the views read.
+
+    Args:
+        reads: the columns that the statement reads, by view. For a view that is missing here, all
+            columns count as read.
+    """
+    by_table = {name: [*bounds] for name, bounds in where.items() if name not in VIEWS}
+    for name in where.keys() & VIEWS.keys():
+        view = VIEWS[name]
+        roots = _ROOTS[:1] if name in reads and view.reads_roots(reads[name]) else ()
+        for each in where[name]:
+            for below in view.tables:
+                further = roots if below is SPANS else ()
+                by_table.setdefault(below.name, []).append((*each, *further))
+    return by_table
+
+
+def selects_roots(table: exp.Table) -> bool:
+    """Whether a WHERE selects only root spans of a mention of the table ``spans`` in a query. Then
+    no result depends on the values of other spans of this mention."""
+    return any(bound.operator == IS_EMPTY for bound in _bounds(table, {}))
 
 
 def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBound]:
@@ -149,10 +190,22 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
     names = {table.alias_or_name.lower()}
     # A column name without a table belongs to this table if all joins only unnest lists.
     beside = unnested_names(select)
-    if beside is not None and not beside & (TIMES | TEXTS | renamed.keys()):
+    if beside is not None and not beside & (TIMES | TEXTS | {PARENT} | renamed.keys()):
         names.add("")
     for condition in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-        yield from _bounds_of(condition.unnest(), names, renamed)
+        for bound in _bounds_of(condition.unnest(), names, renamed):
+            if bound.operator != IS_EMPTY or not may_be_absent(table, select):
+                yield bound
+
+
+def may_be_absent(table: exp.Table, select: exp.Select) -> bool:
+    """Whether an outer join in a SELECT may make rows in which all columns of a table are NULL."""
+    joins = select.args.get("joins") or []
+    join = table.parent
+    is_plain = not isinstance(join, exp.Join) or (
+        not join.side and not join.method and join.kind.upper() in ("", "INNER", "CROSS")
+    )
+    return not is_plain or any(each.side.upper() in ("RIGHT", "FULL") for each in joins)
 
 
 def unnested_names(select: exp.Select) -> set[str] | None:
@@ -177,6 +230,9 @@ def _bounds_of(
         for part in condition.flatten():
             yield from _bounds_of(part.unnest(), names, renamed)
         return
+    if root := _root_bound(condition, names):
+        yield root
+        return
     column = condition.this
     if not isinstance(column, exp.Column) or column.table.lower() not in names:
         return
@@ -198,6 +254,23 @@ def _bounds_of(
             yield ColumnBound(
                 name, operator, tuple(sql_generator.generate_sql(value.copy()) for value in values)
             )
+
+
+def _root_bound(condition: exp.Expr, names: set[str]) -> ColumnBound | None:
+    """Returns the bound of a condition that only root spans meet: ``parent_span_id IS NULL``,
+    ``parent_span_id = ''``, or one OR the other; None for any other condition."""
+    if isinstance(condition, exp.Or):
+        sides = [_root_bound(side.unnest(), names) for side in condition.unnest_operands()]
+        return _ROOTS[1] if all(sides) else None
+    column, value = condition.this, condition.args.get("expression")
+    if not isinstance(column, exp.Column) or column.table.lower() not in names or column.db:
+        return None
+    if column.name.lower() != PARENT:
+        return None
+    if isinstance(condition, exp.Is) and isinstance(value, exp.Null):
+        return _ROOTS[0]
+    is_empty = isinstance(value, exp.Literal) and value.is_string and not value.name
+    return _ROOTS[1] if isinstance(condition, exp.EQ) and is_empty else None
 
 
 def is_constant(value: exp.Expr, *, now: bool) -> bool:
@@ -263,13 +336,7 @@ def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
     """Returns whether a query may need a file, according to the file's statistics in Delta's log.
     ``bounds`` has one list for each place where the query names the table. The file is needed if
     its rows may meet all bounds of one of these lists."""
-    return not bounds or any(
-        all(
-            bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))
-            for bound in each
-        )
-        for each in bounds
-    )
+    return not bounds or any(all(bound.admits_file(file) for bound in each) for each in bounds)
 
 
 def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:

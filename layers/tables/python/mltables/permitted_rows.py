@@ -75,32 +75,47 @@ class RowSource(NamedTuple):
             views.append((self.table.derived_view, self.columns))
         return views
 
-    def relation(self, columns: Sequence[str] = ()) -> str:
+    def variables(self) -> Mapping[str, list[str]]:
+        """Returns the paths of the files by the names of the DuckDB variables that hold them. To
+        parse hundreds of paths in SQL takes 10 ms."""
+        lists = {"inner_files_of_": self.files, "inner_older_files_of_": self.underived}
+        return {name + self.view: [*files] for name, files in lists.items() if files}
+
+    def relation(self, columns: Sequence[str] = (), *, from_variables: bool = False) -> str:
         """Returns the SQL of a FROM source for DuckDB: the rows in this system table's files.
 
         Args:
             columns: the columns that are read, by default those of the source.
+            from_variables: whether the SQL gets the paths of the files from :meth:`variables`.
         """
+        held = self.variables()
+        lists = {
+            tuple(files): f"getvariable('{name}')"
+            if from_variables
+            else f"[{', '.join(map(quoted, files))}]"
+            for name, files in held.items()
+        }
         names = columns or self.columns
         computed = span_attribute_columns.computed(set(names).intersection(self.computed))
         derived = {name: sql for name, sql in self.table.derived if name in names}
         if not derived and not computed:
-            return self._plain_relation(self.paths)
+            return self._plain_relation(" || ".join(lists.values()))
         parts = [(self.files, computed)] if self.files else []
         if self.underived or not self.files:
             parts.append((self.underived, {**derived, **computed}))
         selects = []
         for files, made in parts:
             selected = [f"{made[name]} AS {name}" if name in made else name for name in names]
-            selects.append(f"SELECT {', '.join(selected)} FROM {self._plain_relation(files)}")
+            plain = self._plain_relation(lists.get(files, ""))
+            selects.append(f"SELECT {', '.join(selected)} FROM {plain}")
         return f"({' UNION ALL '.join(selects)})"
 
-    def _plain_relation(self, files: Sequence[str]) -> str:
+    def _plain_relation(self, files: str) -> str:
+        """Returns the SQL of a FROM source for a list of files, given as SQL; empty for none."""
         if not files:
             return self.table.nothing
-        listed = ", ".join(map(quoted, files))
         # Otherwise DuckDB would add columns from the names of folders.
-        return f"read_parquet([{listed}], hive_partitioning=false)"
+        return f"read_parquet({files}, hive_partitioning=false)"
 
 
 def row_sources(
@@ -189,7 +204,7 @@ def _files_with_columns(
         return tuple(lake.columns(table.name, delta, some, columns, folder)), ()
     newer = [file for file in some if _has_derived(file[0])]
     older = [file for file in some if not _has_derived(file[0])]
-    named = sorted({*columns, table.derived_from} - derived)
+    named = sorted({*columns, *table.derived_from} - derived)
     return (
         tuple(lake.columns(table.name, delta, newer, columns, folder)),
         tuple(lake.columns(table.name, delta, older, named, folder / "underived")),

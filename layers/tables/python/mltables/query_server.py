@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import shutil
@@ -76,6 +77,7 @@ def _serve(idle_seconds: float) -> None:
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
+    importlib.import_module("pytz")  # DuckDB returns times with it
     query_memory.here()  # the processes of queries have another environment
     open_before_fork()
     if not os.environ.get(storage.FOLDER):

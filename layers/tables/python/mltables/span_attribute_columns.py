@@ -58,8 +58,31 @@ COLUMNS: Final[Mapping[str, str]] = {
     key: PREFIX + re.sub(r"[^a-z0-9]", "_", key.lower()) for key in KEYS
 }
 """The name of the column of each attribute in ``KEYS``."""
-DERIVED: Final = tuple((column, f"{MAP}['{key}']") for key, column in COLUMNS.items())
-"""(name, SQL expression of the value) of each column in ``COLUMNS``."""
+ROOT_KEYS: Final = (reserved_tags.SPAN_INPUTS, reserved_tags.SPAN_OUTPUTS)
+"""The attributes of root spans that have a column. Of other spans these columns are NULL: inputs
+and outputs are most of a table, and nearly all questions about them ask for those of traces."""
+ROOT_COLUMNS: Final[Mapping[str, str]] = {
+    key: f"{PREFIX}root_" + re.sub(r"[^a-z0-9]", "_", key.lower()) for key in ROOT_KEYS
+}
+"""The name of the column of each attribute in ``ROOT_KEYS``."""
+EVENT_NAMES: Final = f"{PREFIX}event_names"
+"""The column with the names of a span's events, as a list in JSON; NULL if the span has none. To
+read a text that is nearly always NULL takes no time, to read a list of structs does."""
+DERIVED: Final = (
+    *((column, f"{MAP}['{key}']") for key, column in COLUMNS.items()),
+    *(
+        (column, f"CASE WHEN coalesce(parent_span_id, '') = '' THEN {MAP}['{key}'] END")
+        for key, column in ROOT_COLUMNS.items()
+    ),
+    (
+        EVENT_NAMES,
+        "CASE WHEN len(events) > 0 "
+        "THEN CAST(to_json(list_transform(events, lambda e: e.name)) AS VARCHAR) END",
+    ),
+)
+"""(name, SQL expression of the value) of each column."""
+DERIVED_FROM: Final = (MAP, "parent_span_id", "events")
+"""The columns of the table from which ``DERIVED`` are computed."""
 
 _COMPUTED: Final = f"{PREFIX}of_"
 """The prefix of the names of computed columns. The attribute's key follows, in hexadecimal

@@ -25,6 +25,7 @@ from mltables import (
     unjoined_lists,
 )
 from mltables.column_pruning import Columns, columns_read
+from mltables.counted_columns import count_rows
 from mltables.counted_lists import count_lists
 from mltables.dialect import (
     added_aliases,
@@ -37,11 +38,12 @@ from mltables.dialect import (
     row_generators,
     sql_generator,
     time_windows,
+    whole_numbers,
     written_names,
 )
 from mltables.dialect.parser import Reader
 from mltables.exploded_lists import join_lists
-from mltables.file_pruning import Bounds, where_bounds
+from mltables.file_pruning import Bounds, table_bounds, where_bounds
 from mltables.published_names import PublishedSources, published_view
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
@@ -97,6 +99,7 @@ def translate(
         as_of = time_travel.take_past_tables(query)
         allowed_syntax.check(query)
         json_paths.rewrite(query)
+        whole_numbers.mark_divisions(query)
         time_windows.rewrite(query)
         added_aliases.name_columns(query)
         row_generators.rewrite(query)
@@ -111,6 +114,7 @@ def translate(
         count_lists(query)
         from_columns = not from_maps and not attribute_lookups.spells_columns(query)
         if from_columns:
+            count_rows(query, SCHEMA)
             attribute_lookups.read_columns(query, SCHEMA)
         may_aggregate = from_columns and aggregated_lists.may_aggregate(query)
         join_lists(query, SCHEMA, from_columns=from_columns)
@@ -122,6 +126,8 @@ def translate(
         reads = columns_read(query, SCHEMA)
         attribute_lookups.point_to_columns(query)
         sql = sql_generator.generate_sql(lateral_aliases.rewrite(query, SCHEMA))
+        # Without rewriting, all columns of the views are read.
+        bounds = table_bounds(bounds, reads if from_columns else {})
         return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
     except (SqlglotError, IndexError, ValueError) as error:  # the parser raises all of them
         raise StatementRefused(f"Syntax error: {_first_line(error)}") from error

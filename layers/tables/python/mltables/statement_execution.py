@@ -37,7 +37,6 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
 from mltables.opened_tables import OpenedTables
 from mltables.permitted_rows import RowSource
-from mltables.snapshot import quoted
 from mltables.table_definitions import AUDIT
 from mltables.views import VIEWS
 
@@ -219,18 +218,21 @@ def open_views(
     }
     words = None if sql is None else set(_WORD.findall(" ".join((sql, *definitions.values()))))
     for source in sources:
+        for name, files in source.variables().items():
+            connection.execute(f"SET VARIABLE {name} = $files", {"files": files})
         for view, shown in source.views():
             if words is None or view in words:
                 connection.execute(
                     f"CREATE VIEW {statement_check.SCHEMA}.{view} AS "
-                    f"SELECT {', '.join(shown)} FROM {source.relation()}"
+                    f"SELECT {', '.join(shown)} FROM {source.relation(from_variables=True)}"
                 )
     for name, definition in definitions.items():
         connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{name} AS {definition}")
-    paths = ", ".join(quoted(path) for source in sources for path in source.paths)
+    paths = [path for source in sources for path in source.paths]
+    connection.execute("SET allowed_paths = $paths", {"paths": paths})
     connection.execute(
-        f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "
-        "SET enable_external_access = false; SET lock_configuration = true"
+        "SET python_enable_replacements = false; SET enable_external_access = false; "
+        "SET lock_configuration = true"
     )
     return connection
 

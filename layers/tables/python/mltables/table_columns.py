@@ -12,7 +12,7 @@ Type = PrimitiveType | MapType | StructType | ArrayType
 Column = tuple[str, str, Type, bool]
 """Name, type in DuckDB, type in Delta, and whether the column may be NULL."""
 
-DERIVED_MARK: Final = "part-a2-"
+DERIVED_MARK: Final = "part-a3-"
 """The prefix of the names of files that have the columns in ``Table.derived``. The number changes
 when the columns change."""
 
@@ -41,8 +41,8 @@ class Table(NamedTuple):
     """An SQL condition: the rows that meet it come first in each file, so that a query for only
     these does not read the rest."""
 
-    derived_from: str = ""
-    """The map in ``columns`` from whose entries ``derived`` are computed."""
+    derived_from: tuple[str, ...] = ()
+    """Those of ``columns`` from which ``derived`` are computed."""
     derived_view: str = ""
     """The view of the table that also has ``derived``. No statement can name it."""
     parquet: str = "V1"

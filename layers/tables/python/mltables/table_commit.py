@@ -182,7 +182,8 @@ def _statistics(
     kinds = {name: kind for name, kind, *_ in table.columns}
     for name in table.skipping.split(","):
         written = columns.get(f'"{name}"', {})
-        statistics["nullCount"][name] = int(written.get("null_count", 0))
+        if "null_count" in written:  # a reader that misses the number skips no file
+            statistics["nullCount"][name] = int(written["null_count"])
         for field, end in _ENDS:
             if end in written and written.get(f"{end}_is_exact") == "true":
                 statistics[field][name] = _value(kinds[name], written[end])

@@ -162,7 +162,7 @@ TRACES: Final = Table(
     "experiment_id, request_time, trace_id",
     "request_time",
     trace_metadata_columns.DERIVED,
-    derived_from=trace_metadata_columns.MAP,
+    derived_from=(trace_metadata_columns.MAP,),
     derived_view=trace_metadata_columns.VIEW,
 )
 ASSESSMENTS: Final = Table(
@@ -237,13 +237,13 @@ SPANS: Final = Table(
         ),
     ),
     "request_date",
-    "request_time,experiment_id,trace_id,workspace_id",
+    "request_time,experiment_id,trace_id,workspace_id,parent_span_id",
     "experiment_id, trace_id, span_id",
     "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
     "request_time",
     span_attribute_columns.DERIVED,
     "parent_span_id IS NULL",
-    span_attribute_columns.MAP,
+    span_attribute_columns.DERIVED_FROM,
     span_attribute_columns.VIEW,
     "V2",
 )

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from mlcore import reserved_tags
+from mltables.span_attribute_columns import ROOT_COLUMNS
 from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
 from mltables.trace_metadata_columns import VIEWED
 
@@ -148,7 +149,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     for name in _CONTENT.keys() & columns:
         reads[TRACES.name] |= {_CONTENT[name][1]}
         reads[SPANS.name] = _KEY | {
-            *("span_id", "parent_span_id", "start_time_unix_nano", "attributes"),
+            *("span_id", "parent_span_id", "start_time_unix_nano"),
+            "attributes" if "spans" in columns else ROOT_COLUMNS[_CONTENT[name][0]],
             *reads.get(SPANS.name, ()),
         }
     if "spans" in columns:
@@ -158,6 +160,12 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
             name for name, *_ in ASSESSMENTS.columns if name not in {"account_id", "request_time"}
         )
     return {table: frozenset(names) for table, names in reads.items()}
+
+
+def reads_roots(columns: Collection[str]) -> bool:
+    """Returns whether these columns of the view ``trace_unified`` are computed from root spans, and
+    no other spans."""
+    return "spans" not in columns
 
 
 def definition(schema: str, columns: Collection[str]) -> str:
@@ -199,12 +207,13 @@ def _column(name: str) -> str:
 def _spans(schema: str, named: Collection[str]) -> str:
     contents = {name: attribute for name, (attribute, _) in _CONTENT.items() if name in named}
     if "spans" not in named:
-        return _roots(f"{schema}.{SPANS.name}", contents)
+        columns = {name: ROOT_COLUMNS[attribute] for name, attribute in contents.items()}
+        return _roots(f"{schema}.{SPANS.derived_view}", columns)
     packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in SPAN.items())
     lists = [f"list({{{packed}}} ORDER BY start_time_unix_nano, span_id) AS spans"]
+    firsts = {name: _first(f"attributes['{key}']") for name, key in contents.items()}
     lists += [
-        f"{_first(attribute)} FILTER (parent_span_id IS NULL) AS {name}"
-        for name, attribute in contents.items()
+        f"{first} FILTER (parent_span_id IS NULL) AS {name}" for name, first in firsts.items()
     ]
     return (
         f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} "
@@ -213,13 +222,14 @@ def _spans(schema: str, named: Collection[str]) -> str:
 
 
 def _roots(spans: str, contents: Mapping[str, str]) -> str:
-    """Returns a query for attributes of the first root span of each trace.
+    """Returns a query for attributes of the first root span of each trace. ``contents`` has the
+    column of ``spans`` for each column of the query.
 
     Nearly all traces have one root span. Its attributes need no aggregate, which would keep the
     texts of all traces in memory.
     """
-    values = ", ".join(f"attributes['{key}'] AS {name}" for name, key in contents.items())
-    firsts = ", ".join(f"{_first(key)} AS {name}" for name, key in contents.items())
+    values = ", ".join(f"{column} AS {name}" for name, column in contents.items())
+    firsts = ", ".join(f"{_first(column)} AS {name}" for name, column in contents.items())
     key, is_root = "experiment_id, trace_id", "parent_span_id IS NULL"
     number = f"hash({key})"
     # Hashes take less memory than ids. A trace with the hash of another is read with an aggregate,
@@ -233,10 +243,10 @@ def _roots(spans: str, contents: Mapping[str, str]) -> str:
     )
 
 
-def _first(attribute: str) -> str:
-    """Returns an aggregate for an attribute of the first span of each trace. It keeps one pair in
+def _first(value: str) -> str:
+    """Returns an aggregate for a value of the first span of each trace. It keeps one pair in
     memory for each trace; an ordered aggregate would keep all rows."""
-    return f"arg_min_null(attributes['{attribute}'], (start_time_unix_nano, span_id))"
+    return f"arg_min_null({value}, (start_time_unix_nano, span_id))"
 
 
 def _assessments(schema: str) -> str:

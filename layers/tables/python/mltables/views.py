@@ -42,6 +42,9 @@ class View(NamedTuple):
     hidden: Mapping[str, str] = MappingProxyType({})
     """Columns that no statement can name and lookups in maps read: the column of the table, by the
     name in the view."""
+    reads_roots: Callable[[Collection[str]], bool] = lambda _: False
+    """Returns whether the view reads only root spans of the table ``spans`` for some of its
+    columns."""
     left_to: Mapping[str, str] = MappingProxyType({})
     """Columns that Databricks' table of this name lacks, each with a view that has it: in a query
     of both views, the name without a table means the other view's column."""
@@ -69,6 +72,7 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.tables_read,
         trace_view.definition,
         hidden=trace_metadata_columns.VIEWED,
+        reads_roots=trace_view.reads_roots,
     ),
     trace_view.METADATA_NAME: View(
         trace_view.METADATA_COLUMNS,

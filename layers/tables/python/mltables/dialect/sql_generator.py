@@ -25,6 +25,7 @@ from mltables.dialect import (
     row_generators,
     text_functions,
     time_functions,
+    whole_numbers,
 )
 from mltables.dialect.refusal import StatementRefused
 
@@ -235,6 +236,8 @@ class Generator(DuckDBGenerator):
         constant = cast_templates.constant(value, to)
         if constant is not None:
             return constant
+        if to.is_type(exp.DType.BIGINT) and whole_numbers.is_exact(value):
+            return f"TRY_CAST(trunc({self.text(value)}) AS BIGINT)"
         is_nested = to.is_type(exp.DType.TEXT) and row_generators.may_be_nested(value)
         return self.once(
             cast_templates.NESTED if is_nested else cast_templates.CASTS[to.this], self.text(value)
@@ -244,6 +247,8 @@ class Generator(DuckDBGenerator):
 
     def div_sql(self, expression: exp.Div) -> str:
         a, b = expression.this, expression.expression
+        if whole_numbers.is_plain(expression):
+            return f"({self.grouped(a)} / {self.grouped(b)})"
         digits = ", ".join(operand_types.digit_count(operand) for operand in (a, b))
         return self.once(f"inner_divide({{0}}, {{1}}, {digits})", self.text(a), self.text(b))
 
