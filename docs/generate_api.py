@@ -24,7 +24,7 @@ A path that begins with an API version, such as `/2.0/`, is served below `/api` 
 also below `/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. A path that begins with
 no API version, such as `/health`, is served as the tables show it. A route marked *preview* is also
 served under `/2.0/preview/mlflow/…`, which clients before 2.0 call. A request to a path without a
-route gets `ENDPOINT_NOT_FOUND`.
+route gets 404.
 
 - **Function** is the Python function that answers, as module and name below `functions/`.
 - **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
@@ -32,19 +32,23 @@ route gets `ENDPOINT_NOT_FOUND`.
   a call of the route has succeeded, and `hides` before the function of
   `mlcore/policies/hidden_references` that removes from the answer what the caller may not read.
 - **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
-  with filled caches and without authentication (for routes of users: for an administrator). A
-  process of the server needs one more round trip the first time that it reads a certain run, trace
-  or logged model, and one more to log to a run to which another process wrote last. Authentication
-  adds round trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends a
-  request to each route and counts its round trips. Read and write units in the column *Cost* are
-  the most capacity units that a call in `tests/contract/test_budgets.py` may use. An
-  empty column *Cost* means that `test_route_costs.py` does not count the route's round trips.
+  without authentication (for routes of users: for an administrator), and with filled caches (for
+  routes of the function `catalog`: with empty ones). A process of the server needs one more round
+  trip the first time that it reads a certain run, trace or logged model, and one more to log to a
+  run to which another process wrote last. Authentication adds round trips
+  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` counts the round trips of
+  a request to each route whose *Cost* is not empty. Read and write units are the most capacity
+  units that a typical call may use; `tests/contract/test_budgets.py` checks them.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than
   {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
-  server never had.
+  server never had, *Kubeflow* one of Kubeflow's model registry or model catalog.
 - **Otherwise** says how the answer differs from the answer of MLflow's server, in addition to
   [the rule about errors](architecture.md#errors).
 """
+
+
+KUBEFLOW: Final = ("/api/model_registry/", "/api/model_catalog/", "/api/mcp_catalog/", "/readyz/")
+"""Prefixes of the paths of routes that are Kubeflow's."""
 
 
 def markdown() -> str:
@@ -112,6 +116,8 @@ def _cost(route: Route) -> str:
 
 
 def _mlflow(route: Route) -> str:
+    if route.path.startswith(KUBEFLOW):
+        return "Kubeflow"
     if not route.since:
         return "ours"
     since = "" if route.since == OLDEST else route.since

@@ -23,14 +23,14 @@ Types are written as in Databricks. In the lists of the columns of the system ta
 may be NULL has *yes* under *null*; every column of a view may be NULL. [What the system tables are
 for, and how to query them](system-tables.md).
 
-Each Delta table also has a partition column, which queries through the server do not show. The
-partition column is `insert_date` in the tables of metric history and audit, `start_month` in those
+Each Delta table except `experiments_latest` also has a partition column, which queries through the
+server do not show: `insert_date` in the tables of metric history and audit, `start_month` in that
 of runs, `request_date` in those of traces, assessments and spans, and `create_month` in those of
 models, versions, datasets, their records and jobs.
 """
 
 EVERYWHERE: Final[Mapping[str, str]] = {
-    "account_id": "the deployment's account; the same in all rows",
+    "account_id": "the AWS account of the deployment; twelve zeros on a laptop",
     "workspace_id": "the workspace in which the row's entity is now",
     "experiment_id": "the experiment",
     "trace_id": "the trace",
@@ -52,7 +52,7 @@ EVERYWHERE: Final[Mapping[str, str]] = {
     "total_tokens": "all tokens, likewise",
     "cache_read_input_tokens": "input tokens that were read from the provider's cache",
     "cache_creation_input_tokens": "input tokens that were written to the provider's cache",
-    "input_cost": "cost of the input tokens in US dollars; NULL without a known price",
+    "input_cost": "cost of the input tokens in US dollars; NULL if it is not known",
     "output_cost": "cost of the output tokens in US dollars, likewise",
     "total_cost": "both costs, likewise",
     "span_id": "the span",
@@ -73,14 +73,13 @@ EVERYWHERE: Final[Mapping[str, str]] = {
     "registered_model_id": "the id of a model for its lifetime; a rename keeps it",
     "is_prompt": "whether the model is a prompt",
     "custom_properties": "custom properties of Kubeflow's API, each value as JSON of its type",
-    "kubeflow_id": "the id in Kubeflow's API, once that API has listed the entity",
+    "kubeflow_id": "the id in Kubeflow's API; NULL until that API creates or reads the entity",
     "external_id": "the external id in Kubeflow's API",
     "dataset_id": "the evaluation dataset",
     "created_by": "the user in the tag `mlflow.user` of the creating request",
-    "last_updated_by": "the same of the last change",
     "user_name": "the user; NULL if nobody logged in, or after an erasure",
-    "user_id": "the user's pseudonym",
-    "key_id": "the API key",
+    "user_id": "the user's pseudonym; NULL if nobody logged in",
+    "key_id": "the API key of the login; NULL for other logins",
     "rpc": "the route",
     "method": "the HTTP method",
     "http_status": "the answer's status",
@@ -90,7 +89,7 @@ EVERYWHERE: Final[Mapping[str, str]] = {
     "read_units": "read capacity units of DynamoDB",
     "write_units": "write capacity units of DynamoDB",
     "round_trips": "sequential round trips to DynamoDB",
-    "memory_mb": "the function's memory",
+    "memory_mb": "the function's memory; NULL on a laptop",
     "spans": "the trace's spans, by start",
     "assessments": "the trace's assessments, by creation",
     "error_message": "the error's text",
@@ -105,6 +104,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "experiments_latest": {"name": "the experiment's name"},
     "runs_latest": {
         "created_by": "the user who was logged in when the run was made; else the client's user",
+        "update_time": "when the run's item was last changed, or its experiment deleted with it",
         "start_time": "when the run began",
         "end_time": "when it ended",
         "run_name": "the run's name",
@@ -135,10 +135,10 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "assessment_id": "the assessment",
         "assessment_name": "its name",
         "assessment_type": "`feedback`, `expectation` or `issue`",
-        "value": "the value as JSON",
-        "numeric_value": "the value, if it is a number; 1 or 0 for a boolean",
+        "value": "the value as JSON; NULL if there is none",
+        "numeric_value": "the value, if it is a finite number; 1 or 0 for a boolean",
         "error_code": "of feedback that failed: the error",
-        "source_type": "`HUMAN`, `LLM_JUDGE` or `CODE`",
+        "source_type": "`HUMAN`, `LLM_JUDGE`, `CODE` or `SOURCE_TYPE_UNSPECIFIED`",
         "source_id": "who or what assessed",
         "run_id": "the run in which the assessment was made",
         "span_id": "the span that is assessed; NULL for the whole trace",
@@ -155,19 +155,22 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     "model_versions": {
         "version": "the version's number",
         "current_stage": "`None`, `Staging`, `Production` or `Archived`",
-        "status": "`READY`, `PENDING_REGISTRATION` or `FAILED_REGISTRATION`",
-        "user_id": "who registered the version",
-        "storage_location": "where its files are; NULL if that is the source",
+        "status": "`READY`; an imported version keeps its status",
+        "user_id": "the author given to Kubeflow's API, or the user of an imported version",
+        "storage_location": "where its files are; if it is NULL, they are at the source",
         "run_link": "a link to the run elsewhere",
         "model_id": "the logged model of which the version was made",
     },
     "evaluation_datasets": {
-        "digest": "changes with each change of the records",
+        "digest": "changes when records are added or changed, not when they are deleted",
+        "last_updated_by": "the same tag in the records that were last added or changed",
         "experiment_ids": "the experiments to which the dataset belongs",
         "schema": "the fields of the records, as JSON",
-        "profile": "the number of the records, as JSON",
+        "profile": "the number of the records, as JSON; `null` if all were deleted",
     },
     "evaluation_dataset_records": {
+        "created_by": "the tag `mlflow.user` that the record had when it was added",
+        "last_updated_by": "the tag `mlflow.user` that was last given to the record",
         "record_id": "the record; follows from the dataset and the inputs",
         "inputs": "the inputs, as JSON",
         "outputs": "the outputs, as JSON",
@@ -180,7 +183,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "job_id": "the job",
         "job_name": "the work, such as `invoke_scorer`",
         "status": "`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `TIMEOUT` or `CANCELED`",
-        "creator": "the user who started the job",
+        "creator": "the user who started the job; NULL without authentication",
         "deadline": "a job that is not done then has timed out",
         "params": "what was asked, as JSON",
         "result": "the outcome, as JSON",
@@ -226,9 +229,9 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "user_name": "the user; NULL without authentication",
         "provider": "the provider that was asked last",
         "model": "the model that was asked last",
-        "attempts": "how many models were asked",
+        "attempts": "how many requests were sent to models",
         "outcome": "`OK` or `ERROR`",
-        "error_status": "the HTTP status of an error",
+        "error_status": "the HTTP status of an error, if it has one",
     },
     "ai_gateway_usage": {
         "account_id": _NOT_RECORDED,
@@ -236,7 +239,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "event_time": "when the call began",
         "user_agent": "the calling program",
         "api_type": "such as `unified/chat`",
-        "destination_type": "`EXTERNAL_MODEL`",
+        "destination_type": "`EXTERNAL_MODEL`; NULL if no model was asked",
         "destination_name": "the provider that was asked last",
         "destination_model": "the model that was asked last",
         "token_details": "tokens read from and written to the provider's cache",
@@ -267,10 +270,10 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "serving_served_entities": {
-        "served_entity_id": "the endpoint",
+        "served_entity_id": "the endpoint's id, too",
         "workspace_id": "the workspace of the endpoint's last call",
         "endpoint_name": "the endpoint's name at its last call",
-        "served_entity_name": "the same",
+        "served_entity_name": "the endpoint's name, too",
         "endpoint_id": "the endpoint",
         "entity_type": "`EXTERNAL_MODEL`",
         "entity_name": "the model that was asked last",
@@ -286,7 +289,8 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "request_costs": {
         "workspace_id": "the request's workspace",
-        "experiment_id": "the experiment that the request is about",
+        "experiment_id": "the experiment of the request; NULL without one, or with several",
+        "memory_mb": "the function's memory; 1024 where it was not recorded",
         "api_gateway_usd": "API Gateway, in US dollars at list prices",
         "lambda_usd": "Lambda, likewise",
         "dynamodb_usd": "DynamoDB, likewise",

@@ -1,5 +1,5 @@
 """Routes of the Lambda function ``catalog``: the catalog of models and MCP servers, under both
-versions of its API (``v1`` and ``v1alpha1``)."""
+versions of its API (``v1`` and ``v1alpha1``); a server's logo has a route in ``v1alpha1`` only."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ PLAIN_ROUTES = (
         service.parse_features,
         service.generate,
         "shared_rules.anybody",
+        since="3.10",
         cost=0,
     ),
     PlainRoute(
@@ -22,6 +23,7 @@ PLAIN_ROUTES = (
         nothing,
         service.delete,
         "shared_rules.administrators",
+        since="3.10",
         cost=0,
     ),
 )

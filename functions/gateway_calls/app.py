@@ -33,7 +33,7 @@ PLAIN_ROUTES = (
         _POLICY,
         since="3.8",
     ),
-    PlainRoute("POST", "/gateway/mlflow/v1/embeddings", parse, embeddings.embed, _POLICY),
+    PlainRoute("POST", "/gateway/mlflow/v1/embeddings", parse, embeddings.embed, _POLICY, since=""),
     *(
         PlainRoute(
             "GET",

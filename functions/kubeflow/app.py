@@ -1,5 +1,5 @@
 """The routes of Kubeflow's model registry. Both versions of Kubeflow's API (``v1`` and
-``v1alpha3``) call the same functions."""
+``v1alpha3``) call the same functions; only ``v1alpha3`` has experiments and runs."""
 
 from __future__ import annotations
 

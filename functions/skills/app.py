@@ -1,5 +1,5 @@
-"""The routes of the skill registry: skills, their versions, aliases and tags. Each
-route of the skill registry exists twice, for skills without and with an organization."""
+"""The routes of the skill registry: skills, their versions, aliases and tags. Each route whose path
+names a skill exists twice, for skills without and with an organization."""
 
 from __future__ import annotations
 
