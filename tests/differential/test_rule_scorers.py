@@ -14,6 +14,7 @@ from mlcore.limits.evaluation.judges import parse_judge
 from tests.differential.stock import SEED
 
 builtin_scorers = pytest.importorskip("mlflow.genai.scorers.builtin_scorers")
+base = pytest.importorskip("mlflow.genai.scorers.base")
 
 PARTS = (
     *(
@@ -94,3 +95,24 @@ def test_without_a_text() -> None:
     theirs = builtin_scorers.PIIDetection()(outputs=None)
     verdict = rule_scorers.verdict(judge, None)
     assert (verdict.value, verdict.rationale) == (theirs.value, theirs.rationale)
+
+
+KINDS: tuple[dict[str, Any], ...] = (
+    {"builtin_scorer_class": "Safety", "builtin_scorer_pydantic_data": {"name": "s"}},
+    {"call_source": "return 1"},
+    {"instructions_judge_pydantic_data": {"instructions": "{{ inputs }}", "model": "openai:/m"}},
+    {"third_party_scorer_data": {}},
+    {"ensemble_scorer_data": {}},
+)
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_a_scorer_is_of_one_kind(count: int) -> None:
+    data = {"name": "s"}
+    for kind in random.Random(SEED).sample(KINDS, count):
+        data |= kind
+    with pytest.raises(ValueError, match="SerializedScorer") as stock:
+        base.SerializedScorer.from_dict(data)
+    with pytest.raises(InvalidParameterValue) as ours:
+        parse_judge(data)
+    assert ours.value.message.endswith(f"Failed to parse serialized scorer data: {stock.value}")

@@ -63,6 +63,15 @@ _OTHER_KINDS: Final = {
     "third_party_scorer_data": "scorers of other libraries (DeepEval, Ragas and others)",
     "ensemble_scorer_data": "ensembles with judges",
 }
+_KINDS: Final = {
+    "builtin_scorer_class": "builtin scorer",
+    "call_source": "decorator scorer",
+    "instructions_judge_pydantic_data": "instructions judge",
+    "memory_augmented_judge_data": "memory augmented judge",
+    "third_party_scorer_data": "third-party scorer",
+    "ensemble_scorer_data": "ensemble scorer",
+}
+"""MLflow's names of the kinds of scorers, by the field that each kind has."""
 
 
 class OnlyRunByClients(InvalidParameterValue):
@@ -88,6 +97,7 @@ def _parse(data: dict[str, Any]) -> Judge:
         raise InvalidParameterValue(
             "Failed to parse serialized scorer data: a scorer must have a name that is a string"
         )
+    _check_kinds(data)
     if data.get("builtin_scorer_class"):
         return _builtin_judge(name, data)
     if data.get("call_source"):
@@ -107,6 +117,21 @@ def _parse(data: dict[str, Any]) -> Judge:
         f"Failed to load scorer '{name}'. The scorer is serialized in an unknown format that "
         "cannot be deserialized."
     )
+
+
+def _check_kinds(data: dict[str, Any]) -> None:
+    """Checks that a scorer's JSON describes one kind of scorer. Raises InvalidParameterValue
+    otherwise."""
+    kinds = [field for field in _KINDS if data.get(field) is not None]
+    if len(kinds) == 1:
+        return
+    about = "Failed to parse serialized scorer data: SerializedScorer "
+    if kinds:
+        raise InvalidParameterValue(
+            f"{about}cannot have multiple types of scorer fields present simultaneously"
+        )
+    *shown, last = (f"{kind} fields ({field})" for field, kind in _KINDS.items())
+    raise InvalidParameterValue(f"{about}must have either {', '.join(shown)}, or {last} present")
 
 
 def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
