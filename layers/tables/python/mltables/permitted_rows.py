@@ -10,8 +10,9 @@ rows are sorted, so that neither their order nor the bytes of the files reveal w
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -145,30 +146,36 @@ def row_sources(
     """
     opened = opened or OpenedTables()
     sources = []
-    for view, read in reads.items():
-        if view in VIEWS:
-            continue
-        name, position = time_travel.table_of(view)
-        table = TABLES_BY_NAME[name]
-        # A query such as count(*) names no column, but a file needs one.
-        columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
-        columns += tuple(name for name, _ in table.derived if name in read)
-        computed = tuple(sorted(span_attribute_columns.computed(read)))
-        columns += computed
-        bounds = wanted.get(view, ())
-        permitted = of_table.get(table.name, workspaces)
-        if position is not None:
-            moment = moments[position]
-            sources.append(
-                _write_past_rows(opened, view, table, columns, permitted, folder, bounds, moment)
-            )
-        elif permitted is None:
-            files = _files_with_columns(
-                opened, table, columns, folder / view, partial(may_hold, bounds=bounds)
-            )
-            sources.append(RowSource(view, columns, *files, computed))
-        else:
-            sources.append(_write_permitted_rows(opened, table, columns, permitted, folder, bounds))
+    with contextlib.ExitStack() as engines:
+        # A separate engine, which is closed before the caller's engine starts. It copies the rows
+        # of all tables: to open one takes as long as to copy the rows of a small table.
+        copying = functools.cache(lambda: engines.enter_context(_connected(folder)))
+        for view, read in reads.items():
+            if view in VIEWS:
+                continue
+            name, position = time_travel.table_of(view)
+            table = TABLES_BY_NAME[name]
+            # A query such as count(*) names no column, but a file needs one.
+            columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
+            columns += tuple(name for name, _ in table.derived if name in read)
+            computed = tuple(sorted(span_attribute_columns.computed(read)))
+            columns += computed
+            bounds = wanted.get(view, ())
+            permitted = of_table.get(table.name, workspaces)
+            if position is not None:
+                when = moments[position]
+                source = _write_past_rows(
+                    copying, opened, view, table, columns, permitted, folder, bounds, when
+                )
+            elif permitted is None:
+                may_matter = functools.partial(may_hold, bounds=bounds)
+                files = _files_with_columns(opened, table, columns, folder / view, may_matter)
+                source = RowSource(view, columns, *files, computed)
+            else:
+                source = _write_permitted_rows(
+                    copying, opened, table, columns, permitted, folder, bounds
+                )
+            sources.append(source)
     return sources
 
 
@@ -217,6 +224,7 @@ def _has_derived(name: str) -> bool:
 
 
 def _write_permitted_rows(
+    copying: Callable[[], duckdb.DuckDBPyConnection],
     opened: OpenedTables,
     table: Table,
     columns: tuple[str, ...],
@@ -243,14 +251,13 @@ def _write_permitted_rows(
     computed = tuple(span_attribute_columns.computed(columns))
     source = RowSource(table.name, columns, *files, computed)
     target = str(folder / f"{table.name}.parquet")
-    # A separate engine, which is closed before the caller's engine starts.
-    with _connected(folder) as connection:
-        rows = permitted_relation(source, sorted(used), workspaces, bounds)
-        _copy_rows(connection, source, rows, target)
+    rows = permitted_relation(source, sorted(used), workspaces, bounds)
+    _copy_rows(copying(), source, rows, target)
     return source._replace(files=(target,), underived=(), computed=())
 
 
 def _write_past_rows(
+    copying: Callable[[], duckdb.DuckDBPyConnection],
     opened: OpenedTables,
     view: str,
     table: Table,
@@ -292,13 +299,12 @@ def _write_past_rows(
         f"USING ({', '.join(identity)})"
     )
     target = str(folder / f"{view}.parquet")
-    with _connected(folder) as connection:
-        try:
-            _copy_rows(connection, past, _within(rows, sorted(used), bounds), target)
-        except duckdb.IOException as error:
-            if "No files found" in str(error):
-                raise time_travel.gone() from error
-            raise
+    try:
+        _copy_rows(copying(), past, _within(rows, sorted(used), bounds), target)
+    except duckdb.IOException as error:
+        if "No files found" in str(error):
+            raise time_travel.gone() from error
+        raise
     return past._replace(files=(target,))
 
 
