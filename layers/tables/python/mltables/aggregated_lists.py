@@ -22,6 +22,7 @@ from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import Duck
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.file_pruning import BOUNDED_BY, UNNESTS, unnested_names
 from mltables.inlined_ctes import NONDETERMINISTIC
 from mltables.span_attribute_columns import MAP, column_of
@@ -84,7 +85,7 @@ def may_aggregate(query: exp.Query) -> bool:
     which would include the columns of the join, and uses no name that is reserved for them. Must be
     called before other steps put mentions of tables into the query."""
     return not needs_all_columns(query) and not any(
-        word.name.lower().startswith(_OWN) for word in query.find_all(exp.Identifier)
+        word.name.lower().startswith(_OWN) for word in find_all(query, exp.Identifier)
     )
 
 
@@ -97,7 +98,7 @@ def aggregate_lists(query: exp.Query, schema: str) -> None:
             generators are rewritten (``json_paths``, ``row_generators``), and its exploded lists
             are joins (``exploded_lists``).
     """
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         source = select.args.get("from_")
         traces = source.this if source else None
         if isinstance(traces, exp.Table) and (traces.db, traces.name) == (schema, trace_view.NAME):
@@ -112,7 +113,7 @@ def _aggregate(schema: str, select: exp.Select, traces: exp.Table) -> None:
         return
     if attribute_lookups.has_alias(select, taken) or any(
         parameter.name.lower() in taken
-        for function in select.find_all(exp.Lambda)
+        for function in find_all(select, exp.Lambda)
         for parameter in function.expressions
     ):
         return
@@ -134,7 +135,7 @@ def _aggregate(schema: str, select: exp.Select, traces: exp.Table) -> None:
 
 def _calls(select: exp.Select, names: set[str]) -> Iterator[_Call]:
     """Yields the calls in a SELECT that can be replaced, except those in its subqueries."""
-    for column in list(select.find_all(exp.Column)):
+    for column in list(find_all(select, exp.Column)):
         listed = _LISTS.get(column.name.lower())
         if listed is None or column.db or column.table.lower() not in names:
             continue
@@ -231,18 +232,18 @@ def _condition(call: exp.Anonymous, listed: _List) -> exp.Expr | None:
         return None
     parameter = function.expressions[0].name.lower()
     holder = exp.Paren(this=function.this.copy())
-    if any(True for _ in holder.find_all(exp.Column, exp.Query)):
+    if any(True for _ in find_all(holder, exp.Column, exp.Query)):
         return None
     # WHERE repeats the condition.
-    if any(node.name.lower() in NONDETERMINISTIC for node in holder.find_all(exp.Anonymous)):
+    if any(node.name.lower() in NONDETERMINISTIC for node in find_all(holder, exp.Anonymous)):
         return None
     if any(
         inner.name.lower() == parameter
-        for nested in holder.find_all(exp.Lambda)
+        for nested in find_all(holder, exp.Lambda)
         for inner in nested.expressions
     ):
         return None
-    for word in list(holder.find_all(exp.Identifier)):
+    for word in list(find_all(holder, exp.Identifier)):
         if word.name.lower() != parameter or _is_field(word):
             continue
         dot = word.parent

@@ -18,6 +18,7 @@ from mltables import span_attribute_columns, trace_metadata_columns, trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.map_lookups import MapLookup, lookups
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.file_pruning import selects_roots
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
@@ -62,7 +63,7 @@ _DERIVED_VIEWS: Final = {table.name: table.derived_view for table in (SPANS, TRA
 def spells_columns(query: exp.Query) -> bool:
     """Whether a SQL statement contains a name with the prefix of the columns for single keys of a
     map. Such a statement must not be rewritten, because the name could then mean such a column."""
-    return any(word.name.lower().startswith(_PREFIXES) for word in query.find_all(exp.Identifier))
+    return any(word.name.lower().startswith(_PREFIXES) for word in find_all(query, exp.Identifier))
 
 
 def read_columns(query: exp.Query, schema: str) -> None:
@@ -72,7 +73,7 @@ def read_columns(query: exp.Query, schema: str) -> None:
     Args:
         query: its table names already point to the views in the DuckDB schema ``schema``.
     """
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         for looked_up in (_ATTRIBUTES, _METADATA):
             _read_columns_of(select, schema, looked_up)
 
@@ -151,7 +152,7 @@ def point_to_columns(query: exp.Query) -> None:
     """Replaces the tables ``spans`` and ``traces`` by their views that also have the columns of
     single keys, wherever :func:`mark` has marked them. Must be called after
     ``file_pruning.where_bounds``, which finds tables by their names."""
-    for table in query.find_all(exp.Table):
+    for table in find_all(query, exp.Table):
         if table.meta.get(_READS_COLUMNS):
             table.set("this", exp.to_identifier(_DERIVED_VIEWS[table.name], quoted=True))
 

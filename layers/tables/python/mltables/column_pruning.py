@@ -16,6 +16,7 @@ from sqlglot import exp
 from mltables import event_names, span_attribute_columns, time_travel, trace_metadata_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_columns import Table
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
@@ -23,6 +24,8 @@ from mltables.views import VIEWS
 Columns = frozenset[str]
 
 _OF_ALL: Final = (exp.Columns, exp.Pivot)
+_NAMING: Final = (exp.Star, exp.Join, exp.TableAlias, exp.Table, exp.Column)
+"""Nodes that decide together whether a query depends on columns that it does not name."""
 
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
@@ -32,7 +35,7 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
     Args:
         query: its table names already point to DuckDB's views.
     """
-    named = {table.name for table in query.find_all(exp.Table) if table.db == schema}
+    named = {table.name for table in find_all(query, exp.Table) if table.db == schema}
     words = None if needs_all_columns(query) else _identifiers(query)
     reads = {
         view: frozenset(
@@ -86,7 +89,7 @@ def _joins_of(query: exp.Query, view: str, other: str) -> list[exp.Select]:
     """Returns the SELECTs of which two views are sources."""
     return [
         select
-        for select in query.find_all(exp.Select)
+        for select in find_all(query, exp.Select)
         if {view, other} <= {source.name for source in sources_of(select)}
     ]
 
@@ -99,7 +102,7 @@ def _is_mentioned(query: exp.Query, view: str, name: str, *, qualified: bool) ->
     """Whether a query names a column of a view: together with the view, as in ``u.endpoint_name``,
     or, unless ``qualified``, alone in a SELECT of the view. (``SELECT *`` of both views must not
     show the column, which the statement may then name alone.)"""
-    mentions = (table for table in query.find_all(exp.Table) if table.name == view)
+    mentions = (table for table in find_all(query, exp.Table) if table.name == view)
     aliases = {table.alias_or_name.lower() for table in mentions} | (
         {""} if not qualified else set()
     )
@@ -107,7 +110,7 @@ def _is_mentioned(query: exp.Query, view: str, name: str, *, qualified: bool) ->
         column.name.lower() == name
         and column.table.lower() in aliases
         and (column.table or _has_source(column.find_ancestor(exp.Select), view))
-        for column in query.find_all(exp.Column)
+        for column in find_all(query, exp.Column)
     )
 
 
@@ -134,20 +137,25 @@ def _identifiers(query: exp.Query) -> frozenset[str]:
 def needs_all_columns(query: exp.Query) -> bool:
     """Whether the meaning of an SQL query depends on columns that the query does not name, as with
     ``*``."""
-    if any(True for _ in query.find_all(*_OF_ALL)):
-        return True
-    if not all(map(_is_count_star, query.find_all(exp.Star))):
-        return True
-    if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)):
-        return True
-    aliases = list(query.find_all(exp.TableAlias))
-    if any(alias.args.get("columns") and isinstance(alias.parent, exp.Table) for alias in aliases):
-        return True
-    rows = {alias.name.lower() for alias in aliases}
-    rows |= {table.name.lower() for table in query.find_all(exp.Table)}
-    return any(
-        not column.table and column.name.lower() in rows for column in query.find_all(exp.Column)
-    )
+    rows, columns = set[str](), set[str]()
+    for node in find_all(query, *_OF_ALL, *_NAMING):
+        if isinstance(node, _OF_ALL):
+            return True
+        if isinstance(node, exp.Star):
+            if not _is_count_star(node):
+                return True
+        elif isinstance(node, exp.Join):
+            if node.method.upper() == "NATURAL":
+                return True
+        elif isinstance(node, exp.TableAlias):
+            if node.args.get("columns") and isinstance(node.parent, exp.Table):
+                return True
+            rows.add(node.name.lower())
+        elif isinstance(node, exp.Table):
+            rows.add(node.name.lower())
+        elif isinstance(node, exp.Column) and not node.table:
+            columns.add(node.name.lower())
+    return not rows.isdisjoint(columns)
 
 
 def _is_count_star(star: exp.Star) -> bool:

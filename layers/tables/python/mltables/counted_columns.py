@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.file_pruning import may_be_absent
 from mltables.otel_spans_view import NAME as OTEL_SPANS
 from mltables.table_definitions import SPANS, TABLES
@@ -28,7 +29,7 @@ def count_rows(query: exp.Query, schema: str) -> None:
     Args:
         query: its table names point to DuckDB's views in the schema.
     """
-    for call in list(query.find_all(exp.Anonymous)):
+    for call in list(find_all(query, exp.Anonymous)):
         if call.name.lower() == "count" and len(call.expressions) == 1:
             column = call.expressions[0]
             if isinstance(column, exp.Column) and not column.db:
@@ -44,7 +45,7 @@ def _is_never_null(column: exp.Column, select: exp.Select, schema: str) -> bool:
     if not alias and len(sources) == 1 and not select.args.get("laterals"):
         named = sources
     group = select.args.get("group")
-    if len(named) != 1 or (group and any(True for _ in group.find_all(*_SETS))):
+    if len(named) != 1 or (group and any(True for _ in find_all(group, *_SETS))):
         return False
     (mention,) = named
     return (

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.syntax_nodes import find_all
 
 _LISTS: Final = frozenset(("collect_list", "array_agg"))
 """Aggregates that make a list of the values that are not NULL."""
@@ -34,14 +35,14 @@ def count_lists(query: exp.Query) -> None:
         (listed,) = size.expressions
         if _is_list(listed):
             size.replace(_number(_count(listed)))
-    expressions = list(query.find_all(exp.CTE))
+    expressions = list(find_all(query, exp.CTE))
     names = [expression.alias for expression in expressions]
-    if needs_all_columns(query) or any(each.recursive for each in query.find_all(exp.With)):
+    if needs_all_columns(query) or any(each.recursive for each in find_all(query, exp.With)):
         return
     for expression in expressions:
         if names.count(expression.alias) == 1:
             _count_columns(query, expression)
-    for subquery in list(query.find_all(exp.Subquery)):
+    for subquery in list(find_all(query, exp.Subquery)):
         _count_columns(query, subquery)
 
 
@@ -70,7 +71,7 @@ def _sizes(
     other way."""
     name = projection.alias.lower()
     sizes: list[exp.Anonymous] = []
-    for word in query.find_all(exp.Identifier):
+    for word in find_all(query, exp.Identifier):
         column = word.parent
         if word.name.lower() != name or column is projection:
             continue
@@ -155,6 +156,6 @@ def _number(count: exp.Expr) -> Duck:
 
 
 def _calls(tree: exp.Expr, names: frozenset[str]) -> Iterator[exp.Anonymous]:
-    for call in tree.find_all(exp.Anonymous):
+    for call in find_all(tree, exp.Anonymous):
         if call.name.lower() in names and len(call.expressions) == 1:
             yield call

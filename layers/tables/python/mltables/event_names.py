@@ -12,6 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.syntax_nodes import find_all
 from mltables.span_attribute_columns import EVENT_NAMES
 
 FIELD: Final = "events"
@@ -69,7 +70,7 @@ def has_events() -> Duck:
 
 def reads_column(tree: exp.Expr) -> bool:
     """Whether SQL reads the column of names."""
-    return any(column.name == EVENT_NAMES for column in tree.find_all(exp.Column))
+    return any(column.name == EVENT_NAMES for column in find_all(tree, exp.Column))
 
 
 def _reads_names(function: exp.Expr) -> bool:
@@ -77,11 +78,11 @@ def _reads_names(function: exp.Expr) -> bool:
     if not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
         return False
     parameter = function.expressions[0].name.lower()
-    if any(True for _ in function.this.find_all(exp.Lambda)):
+    if any(True for _ in find_all(function.this, exp.Lambda)):
         return False
     return all(
         _is_name(word.parent, word) or _is_field(word)
-        for word in function.this.find_all(exp.Identifier)
+        for word in find_all(function.this, exp.Identifier)
         if word.name.lower() == parameter
     )
 

@@ -19,6 +19,7 @@ from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
 from mltables.dialect.row_generators import EXPLODED, Duck
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.file_pruning import BOUNDED_BY, UNNESTS
 from mltables.table_columns import Table
 from mltables.table_definitions import ASSESSMENTS, SPANS
@@ -54,7 +55,7 @@ def join_lists(query: exp.Query, schema: str, *, from_columns: bool) -> None:
     """
     if needs_all_columns(query):
         return  # the result would show the columns of the join, too
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         source = select.args.get("from_")
         traces = source.this if source else None
         if not isinstance(traces, exp.Table) or traces.db != schema:
@@ -199,7 +200,7 @@ def _fields(
             element.
         element: the name of an element in the query.
     """
-    if any(column.name.lower() == element.lower() for column in query.find_all(exp.Column)):
+    if any(column.name.lower() == element.lower() for column in find_all(query, exp.Column)):
         return list(exploded.fields)
     columns = _columns(readers, element) if exploded.table is SPANS else []
     words = {word.name.lower() for word in map_lookups.identifiers(query)}
@@ -234,8 +235,8 @@ def _readers(query: exp.Query, select: exp.Select) -> list[exp.Select]:
     mentions: list[exp.Expr] = [parent] if isinstance(parent, exp.Subquery) else []
     if isinstance(parent, exp.CTE):
         name = parent.alias
-        if [each.alias for each in query.find_all(exp.CTE)].count(name) == 1:
-            tables = query.find_all(exp.Table)
+        if [each.alias for each in find_all(query, exp.CTE)].count(name) == 1:
+            tables = find_all(query, exp.Table)
             mentions += [table for table in tables if not table.db and table.name == name]
     readers = [mention.parent_select for mention in mentions]
     return [

@@ -14,6 +14,7 @@ import duckdb
 from sqlglot import exp
 
 from mltables.dialect import macros, sql_generator
+from mltables.dialect.syntax_nodes import find_all
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
 from mltables.table_columns import Table
@@ -139,7 +140,7 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
         query: its table names already point to DuckDB's views.
     """
     bounds_by_table: dict[str, list[tuple[ColumnBound, ...]]] = {}
-    for table in query.find_all(exp.Table):
+    for table in find_all(query, exp.Table):
         if table.db == schema:
             columns = _COLUMNS.get(table.name, _OF_PAST)
             renamed = VIEWS[table.name].renamed if table.name in VIEWS else {}

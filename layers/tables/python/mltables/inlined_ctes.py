@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from mltables.dialect.aggregate_functions import AGGREGATES, WITHIN
 from mltables.dialect.row_generators import Duck
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES_BY_NAME
 
 MOST_MENTIONS: Final = 4
@@ -37,9 +38,9 @@ def inline(query: exp.Query, schema: str) -> None:
     """
     expressions = list(_definitions(query))
     names = [expression.alias for expression in expressions]
-    if len(set(names)) < len(names) or any(each.recursive for each in query.find_all(exp.With)):
+    if len(set(names)) < len(names) or any(each.recursive for each in find_all(query, exp.With)):
         return
-    mentions = Counter(table.name for table in query.find_all(exp.Table) if not table.db)
+    mentions = Counter(table.name for table in find_all(query, exp.Table) if not table.db)
     small: set[str] = set()
     """The names of deterministic expressions that read small tables only."""
     computed_again: set[str] = set()
@@ -48,7 +49,7 @@ def inline(query: exp.Query, schema: str) -> None:
     for expression in expressions:
         if all(_is_small(node, small, schema) for node in expression.this.walk()):
             small.add(expression.alias)
-        below = {table.name for table in expression.find_all(exp.Table) if not table.db}
+        below = {table.name for table in find_all(expression, exp.Table) if not table.db}
         if below & computed_again:
             computed_again.add(expression.alias)
         elif 1 < mentions[expression.alias] <= MOST_MENTIONS and _is_plain(

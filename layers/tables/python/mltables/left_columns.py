@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.views import VIEWS
 
 
@@ -19,7 +20,7 @@ def qualify(query: exp.Query, schema: str) -> None:
     Args:
         query: its table names already point to DuckDB's views in ``schema``.
     """
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         names = {
             source.name: source.alias_or_name
             for source in sources_of(select)
@@ -34,8 +35,8 @@ def qualify(query: exp.Query, schema: str) -> None:
 def _qualify(select: exp.Select, name: str, source: str) -> None:
     order = select.args.get("order")
     is_alias = any(projection.alias.lower() == name for projection in _aliased(select))
-    sorted_by = set(map(id, order.find_all(exp.Column))) if order and is_alias else set()
-    for column in list(select.find_all(exp.Column)):
+    sorted_by = set(map(id, find_all(order, exp.Column))) if order and is_alias else set()
+    for column in list(find_all(select, exp.Column)):
         if column.table or column.name.lower() != name or id(column) in sorted_by:
             continue
         if column.find_ancestor(exp.Select) is select:

@@ -42,6 +42,7 @@ from mltables.dialect import (
     written_names,
 )
 from mltables.dialect.parser import Reader
+from mltables.dialect.syntax_nodes import find_all
 from mltables.exploded_lists import join_lists
 from mltables.file_pruning import Bounds, table_bounds, where_bounds
 from mltables.published_names import PublishedSources, published_view
@@ -107,7 +108,7 @@ def translate(
         _point_to_views(query)
         left_columns.qualify(query, SCHEMA)
         placeholders = frozenset(
-            _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
+            _placeholder(placeholder) for placeholder in find_all(query, exp.Placeholder)
         )
         _cast_parameters(query, casts)
         inlined_ctes.inline(query, SCHEMA)
@@ -150,10 +151,10 @@ def _parse_query(text: str) -> exp.Query:
 def _point_to_views(query: exp.Query) -> None:
     """Replaces the names of tables by the names of views, and adds a prefix to the names of common
     table expressions. So a name can only mean a view or something in the statement itself."""
-    expressions = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    expressions = {cte.alias.lower() for cte in find_all(query, exp.CTE)}
     qualified: set[tuple[str, str, str]] = set()
     sources = PublishedSources(query)
-    for table in list(query.find_all(exp.Table)):
+    for table in list(find_all(query, exp.Table)):
         if not isinstance(table.this, exp.Identifier):
             raise StatementRefused("Table functions are not allowed.")
         name = table.name.lower()
@@ -188,7 +189,7 @@ def _point_to_views(query: exp.Query) -> None:
             raise metadata_queries.unknown_table(shown)
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-    for cte in query.find_all(exp.CTE):
+    for cte in find_all(query, exp.CTE):
         cte.args["alias"].set("this", exp.to_identifier(_CTE + cte.alias.lower(), quoted=True))
     _drop_qualifiers(query, qualified)
 
@@ -200,7 +201,7 @@ def _drop_qualifiers(query: exp.Query, published: Collection[tuple[str, str, str
     Args:
         published: (catalog, schema, name) of each of Databricks' names in the query.
     """
-    for column in query.find_all(exp.Column):
+    for column in find_all(query, exp.Column):
         # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field
         db, name = column.db.lower(), column.table.lower()
         is_system = db == SCHEMA and column.catalog.lower() in ("", "system")
@@ -216,7 +217,7 @@ def _placeholder(node: exp.Placeholder) -> str:
 
 
 def _cast_parameters(query: exp.Query, casts: Mapping[str, str]) -> None:
-    for placeholder in list(query.find_all(exp.Placeholder)):
+    for placeholder in list(find_all(query, exp.Placeholder)):
         if placeholder.name in casts:
             kind = exp.DataType.build(casts[placeholder.name], dialect=Reader)
             placeholder.replace(exp.Cast(this=placeholder.copy(), to=kind))

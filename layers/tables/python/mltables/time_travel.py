@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from mltables.dialect import allowed_syntax, macros, sql_generator
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.syntax_nodes import find_all
 from mltables.duckdb_connection import connect
 from mltables.entity_tables import OF_ENTITIES
 from mltables.file_pruning import is_constant
@@ -80,7 +81,7 @@ def take_past_tables(query: exp.Query) -> list[AsOf]:
     and marks each of these tables with the position of its ``AS OF`` in this list. Raises
     StatementRefused if one is not a constant."""
     versions: list[AsOf] = []
-    for table in list(query.find_all(exp.Table)):
+    for table in list(find_all(query, exp.Table)):
         version = table.args.get("version")
         if version is None:
             continue
@@ -91,7 +92,7 @@ def take_past_tables(query: exp.Query) -> list[AsOf]:
             raise StatementRefused(
                 "AS OF takes a constant time or version, such as '2026-01-31 12:00'."
             )
-        names = frozenset(node.name for node in value.find_all(exp.Placeholder))
+        names = frozenset(node.name for node in find_all(value, exp.Placeholder))
         if not all(name.isidentifier() for name in names):
             raise StatementRefused("Parameters are written :name.")
         as_of = AsOf(str(version.this).upper(), sql_generator.generate_sql(value.copy()), names)

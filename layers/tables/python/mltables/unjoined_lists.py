@@ -18,6 +18,7 @@ from sqlglot import exp
 from mltables import trace_metadata_columns, trace_view
 from mltables.dialect import map_lookups
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.file_pruning import UNNESTS
 
 ELEMENT: Final = "inner_unjoined"
@@ -41,7 +42,7 @@ def drop_joins(query: exp.Query, schema: str) -> None:
     """
     mentions = [
         table
-        for table in query.find_all(exp.Table)
+        for table in find_all(query, exp.Table)
         if table.db == schema and table.name in (trace_view.NAME, trace_view.METADATA_NAME)
     ]
     if len(mentions) != 1:

@@ -6,12 +6,13 @@ from sqlglot import exp
 
 from mltables.dialect import row_generators
 from mltables.dialect.column_names import databricks_name
+from mltables.dialect.syntax_nodes import find_all
 
 
 def name_columns(query: exp.Query) -> None:
     """Changes an SQL query in place: gives each column without an alias, in each SELECT, the name
     that Databricks gives it."""
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         projections = []
         for expression in select.expressions:
             if _is_named(expression):

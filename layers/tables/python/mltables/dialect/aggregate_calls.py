@@ -18,6 +18,7 @@ from mltables.dialect.aggregate_functions import (
     Aggregate,
 )
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.syntax_nodes import find_all
 
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
@@ -113,7 +114,7 @@ def _may_be_text(argument: exp.Expr) -> bool:
     if not isinstance(argument, exp.Column | exp.Bracket | exp.Anonymous):
         return False
     return argument.find(exp.Column) is not None and not any(
-        map(is_aggregate, argument.find_all(exp.Anonymous))
+        map(is_aggregate, find_all(argument, exp.Anonymous))
     )
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from mltables.dialect.json_inference import schema_of_json
 from mltables.dialect.json_schemas import from_json
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.syntax_nodes import find_all
 from mltables.dialect.text_functions import is_list, literal
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _body(writer: Generator, function: exp.Lambda, put: dict[str, str]) -> str:
     """Returns the SQL of a lambda's body. ``put`` has the new names of its parameters."""
     body = function.this.copy()
     holder = exp.Paren(this=body)
-    for node in list(holder.find_all(exp.Identifier)):
+    for node in list(find_all(holder, exp.Identifier)):
         name = node.name.lower()
         if name not in put or _means_another(node, name):
             continue
@@ -71,7 +72,7 @@ def _names(function: exp.Lambda) -> list[str]:
 def _depth(function: exp.Lambda) -> int:
     """Returns the number of lambdas in a lambda's body. Names that contain it differ from those of
     the lambdas in the body."""
-    return sum(1 for _ in function.this.find_all(exp.Lambda))
+    return sum(1 for _ in find_all(function.this, exp.Lambda))
 
 
 def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
@@ -120,7 +121,7 @@ def _column(writer: Generator, items: exp.Expr) -> str | None:
     """Returns the SQL of a list that is a column or a field of one, which may be repeated. Returns
     None for all else, without generating the SQL of calls in it: nested calls would take
     exponential time."""
-    if any(True for _ in items.find_all(exp.Func, exp.Query)):
+    if any(True for _ in find_all(items, exp.Func, exp.Query)):
         return None
     sql = writer.text(items)
     return sql if _NAME.fullmatch(sql.strip("()")) else None

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from mltables.dialect.syntax_nodes import find_all
+
 _IN_CAPITALS: Final = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees dense_rank e exp expm1 floor
 hypot log log10 log1p log2 percent_rank pi power radians rank regexp_like rlike regexp signum sin
@@ -310,7 +312,7 @@ def _lambda(node: exp.Lambda) -> str:
     names = {expression.name for expression in node.expressions}
     body = node.this.copy()
     holder = exp.Paren(this=body)
-    for identifier in list(holder.find_all(exp.Identifier)):
+    for identifier in list(find_all(holder, exp.Identifier)):
         if identifier.name in names:
             identifier.replace(exp.Var(this="namedlambdavariable()"))
     variables = ", ".join("namedlambdavariable()" for _ in node.expressions)

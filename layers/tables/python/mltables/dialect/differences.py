@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mltables.dialect import aggregate_calls, operand_types, time_functions
+from mltables.dialect.syntax_nodes import find_all
 
 if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
@@ -28,7 +29,7 @@ def plus_or_minus(writer: Generator, expression: exp.Binary, sign: str) -> str:
         return f"to_days(CAST({writer.grouped(a)} - {writer.grouped(b)} AS INTEGER))"
     elif sign == "-" and not operand_types.is_number(a) and not operand_types.is_number(b):
         # DuckDB does not know the types of aggregates when it chooses an overload.
-        aggregated = any(map(aggregate_calls.is_aggregate, expression.find_all(exp.Anonymous)))
+        aggregated = any(map(aggregate_calls.is_aggregate, find_all(expression, exp.Anonymous)))
         macro = "inner_minus_untyped" if aggregated else "inner_minus"
         return writer.once(f"{macro}({{0}}, {{1}})", writer.text(a), writer.text(b))
     return f"{writer.grouped(a)} {sign} {writer.grouped(b)}"

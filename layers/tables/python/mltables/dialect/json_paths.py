@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from mltables.dialect import allowed_syntax
 from mltables.dialect.parser import Reader
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -40,16 +41,16 @@ def rewrite(query: exp.Query) -> None:
     """Replaces the JSON paths (``column:path``) of a SQL query by ``get_json_object()`` and map
     lookups, in place. Raises StatementRefused for a path with a wildcard, for a path into a map
     other than ``attributes``, and for the operator ``->``."""
-    for path in query.find_all(exp.JSONExtract):
+    for path in find_all(query, exp.JSONExtract):
         # The parser also accepts the operator -> of other databases, with any value on its right.
         if not path.args.get("variant_extract") or not isinstance(path.expression, exp.JSONPath):
             raise StatementRefused("Not allowed: the operator ->.")
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         _name_projections(select)
-    for cast in query.find_all(exp.Cast):
+    for cast in find_all(query, exp.Cast):
         _replace_cast(cast)
     # Inner paths first: a:b:c is a path into a:b.
-    for node in reversed(list(query.find_all(exp.JSONExtract, exp.Anonymous))):
+    for node in reversed(list(find_all(query, exp.JSONExtract, exp.Anonymous))):
         if isinstance(node, exp.JSONExtract):
             steps = _steps(node.expression)
             node.replace(_lookup(node.this.pop(), steps))

@@ -23,6 +23,7 @@ from mltables.dialect.source_columns import (
     ctes_named,
     sources_of,
 )
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES
 
 _COLUMNS: Final = {
@@ -47,7 +48,7 @@ def rewrite(query: exp.Query, schema: str) -> exp.Query:
         StatementRefused: too much would have to be copied.
     """
     copier = _Copier()
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         mentioned = _mentioned(select)
         made: dict[str, exp.Expr] = {}
         columns: frozenset[str] | None = None
@@ -83,7 +84,7 @@ class _Copier:
         much was copied."""
         value = made[column.name.lower()]
         groups = select.args.get("group") is not None
-        if groups and not any(map(_is_aggregate, value.find_all(exp.Anonymous))):
+        if groups and not any(map(_is_aggregate, find_all(value, exp.Anonymous))):
             return False
         size = sum(1 for _ in value.walk())
         if size > self._left:
@@ -108,8 +109,8 @@ def _sorted_around(select: exp.Select) -> exp.Select | None:
     returns it; None if the sorting needs more than the columns of the other one."""
     names = [projection.alias_or_name.lower() for projection in select.expressions]
     order = select.args["order"]
-    needed = {column.name.lower() for column in order.find_all(exp.Column)}
-    plain = not any(column.table for column in order.find_all(exp.Column))
+    needed = {column.name.lower() for column in find_all(order, exp.Column)}
+    plain = not any(column.table for column in find_all(order, exp.Column))
     if not plain or not needed <= set(names) or len(set(names)) < len(names) or "" in names:
         return None
     if order.find(exp.Query, exp.AggFunc) or any(name == "*" for name in names):
@@ -145,7 +146,7 @@ def _of_order(select: exp.Select) -> list[exp.Column]:
 def _own(root: exp.Expr) -> Iterator[exp.Column]:
     """Yields the columns without a table in an expression, except those of queries in it and the
     parameters of lambdas."""
-    for node in root.find_all(exp.Column):
+    for node in find_all(root, exp.Column):
         if node.table or node.find_ancestor(exp.Select) is not root.find_ancestor(exp.Select):
             continue
         if node.name.lower() not in _parameters_around(node):

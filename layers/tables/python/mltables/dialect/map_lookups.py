@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
+from mltables.dialect.syntax_nodes import find_all
+
 _CALLS: Final = frozenset(("element_at", "try_element_at"))
 _COLUMN: Final = "column"
 """In the ``meta`` of a lookup: the column that holds its value."""
@@ -35,7 +37,7 @@ class MapLookup(NamedTuple):
 def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
     """Yields an SQL tree's lookups ``m['k']``, ``element_at(m, 'k')`` and ``try_element_at(m,
     'k')`` in which ``m`` is a column and ``'k'`` a string literal."""
-    for node in tree.find_all(exp.Bracket, exp.Anonymous):
+    for node in find_all(tree, exp.Bracket, exp.Anonymous):
         if isinstance(node, exp.Bracket):
             arguments = [node.this, *node.expressions]
         elif node.name.lower() in _CALLS:
@@ -71,6 +73,6 @@ def identifiers(tree: exp.Expr) -> Iterator[exp.Identifier]:
         id(word)
         for lookup in lookups(tree)
         if column_of(lookup.node) is not None
-        for word in lookup.column.find_all(exp.Identifier)
+        for word in find_all(lookup.column, exp.Identifier)
     }
-    return (word for word in tree.find_all(exp.Identifier) if id(word) not in unread)
+    return (word for word in find_all(tree, exp.Identifier) if id(word) not in unread)

@@ -17,6 +17,7 @@ from mltables.dialect.source_columns import (
     columns_of_query,
     ctes_named,
 )
+from mltables.dialect.syntax_nodes import find_all
 from mltables.published_names import published_view
 
 _NAME: Final = "inner_c0"
@@ -27,7 +28,7 @@ def rewrite(query: exp.Query) -> None:
     """Replaces the PIVOTs and UNPIVOTs of a query by DuckDB's SQL, in place. Raises
     StatementRefused if the columns of a source are unknown, and for forms that are not
     supported."""
-    for pivot in list(query.find_all(exp.Pivot)):
+    for pivot in list(find_all(query, exp.Pivot)):
         source = pivot.parent
         fields = pivot.args.get("fields") or []
         if source is None or len(source.args.get("pivots") or []) != 1 or len(fields) != 1:
@@ -71,7 +72,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, field: exp.Expr) -> exp.Select:
     used = {
         used_column.name.lower()
         for part in pivot.expressions
-        for used_column in part.find_all(exp.Column)
+        for used_column in find_all(part, exp.Column)
     }
     used.add(column.name.lower())
     groups = [exp.column(name, quoted=True) for name in columns if name.lower() not in used]

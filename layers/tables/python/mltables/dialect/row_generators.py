@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mltables.dialect import allowed_syntax, json_schemas
 from mltables.dialect.refusal import StatementRefused
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -74,10 +75,10 @@ def rewrite(query: exp.Query) -> None:
     in place."""
     allowed_syntax.check_copies(
         (len(call.expressions), call.expressions[0])
-        for call in query.find_all(exp.Anonymous)
+        for call in find_all(query, exp.Anonymous)
         if call.name.lower() == "json_tuple" and call.expressions
     )
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         _views(select)
         _joins(select)
         _generators_of(select)

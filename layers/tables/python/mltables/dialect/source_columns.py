@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -39,7 +40,7 @@ def columns_of_query(query: exp.Expr) -> list[str] | None:
 def ctes_named(source: exp.Table) -> list[exp.CTE]:
     """Returns the SQL statement's common table expressions that have the name of a FROM source."""
     name = source.name.lower()
-    return [cte for cte in source.root().find_all(exp.CTE) if cte.alias.lower() == name]
+    return [cte for cte in find_all(source.root(), exp.CTE) if cte.alias.lower() == name]
 
 
 def columns_of_cte(cte: exp.CTE) -> list[str] | None:

@@ -16,6 +16,7 @@ from sqlglot import exp
 from mltables.dialect import allowed_syntax
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.source_columns import sources_of
+from mltables.dialect.syntax_nodes import find_all
 from mltables.dialect.text_functions import literal
 from mltables.dialect.time_functions import MICROSECONDS
 
@@ -30,7 +31,7 @@ _LONGEST: Final = 10**17
 def rewrite(query: exp.Query) -> None:
     """Rewrites each SELECT that calls Databricks' ``window()`` (which groups rows by time), in
     place. Raises StatementRefused for windows that overlap, or several windows in one SELECT."""
-    for select in list(query.find_all(exp.Select)):
+    for select in list(find_all(query, exp.Select)):
         calls = [
             node for node in _own(select) if isinstance(node, exp.Anonymous) and _is_window(node)
         ]

@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables.dialect.syntax_nodes import find_all
 from mltables.table_definitions import TABLES
 from mltables.views import VIEWS
 
@@ -34,19 +35,19 @@ def mark_divisions(query: exp.Query) -> None:
     """Marks the divisions of a query, in place, whose operands are certainly whole numbers: columns
     of tables, literals, sums and differences. The query must not have been rewritten before, except
     its paths into JSON: a name in it that means anything but a table's column is not trusted."""
-    if any(True for _ in query.find_all(exp.SetOperation)):
+    if any(True for _ in find_all(query, exp.SetOperation)):
         return  # the type of a column may come from the other side
-    divisions = list(query.find_all(exp.Div))
+    divisions = list(find_all(query, exp.Div))
     if not divisions:
         return
     named = {
-        column.name.lower() for division in divisions for column in division.find_all(exp.Column)
+        column.name.lower() for division in divisions for column in find_all(division, exp.Column)
     }
     trusted = named & _COLUMNS
-    for word in query.find_all(exp.Identifier):
+    for word in find_all(query, exp.Identifier):
         if not (isinstance(word.parent, exp.Column) and word.arg_key == "this"):
             trusted.discard(word.name.lower())
-    for literal in query.find_all(exp.Literal):
+    for literal in find_all(query, exp.Literal):
         if literal.is_string:
             trusted -= {name for name in trusted if name in literal.name.lower()}
     for division in divisions:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mltables.dialect.refusal import StatementRefused
 from mltables.dialect.source_columns import ctes_named, sources_of
+from mltables.dialect.syntax_nodes import find_all
 
 _IDENTIFIER: Final = "identifier"
 _PART: Final = r"(?:[A-Za-z_]\w*|`[^`]+`)"
@@ -23,20 +24,20 @@ _MEMBERS: Final = frozenset(("min", "max"))
 def rewrite(query: exp.Query) -> None:
     """Replaces this syntax in a query, in place. Raises StatementRefused for ``IDENTIFIER()`` of
     anything but a written text, and for samples of rows and of joined tables."""
-    for call in list(query.find_all(exp.Anonymous)):
+    for call in list(find_all(query, exp.Anonymous)):
         if call.name.lower() == _IDENTIFIER:
             _replace_identifier(call)
-    for member in list(query.find_all(exp.Dot)):
+    for member in list(find_all(query, exp.Dot)):
         parameter, name = member.this, member.expression
         if not isinstance(name, exp.Identifier):
             continue  # :range.min(1) is refused
         if isinstance(parameter, exp.Placeholder) and name.name.lower() in _MEMBERS:
             member.replace(exp.Placeholder(this=f"{parameter.name}_{name.name.lower()}"))
-    for sample in list(query.find_all(exp.TableSample)):
+    for sample in list(find_all(query, exp.TableSample)):
         _replace_sample(sample)
-    for select in query.find_all(exp.Select):
+    for select in find_all(query, exp.Select):
         where = select.args.get("where")
-        if where and any(call.name.lower() in _RANDOM for call in where.find_all(exp.Anonymous)):
+        if where and any(call.name.lower() in _RANDOM for call in find_all(where, exp.Anonymous)):
             for source in sources_of(select):
                 _keep_apart(source)
 
