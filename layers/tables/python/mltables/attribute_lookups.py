@@ -108,8 +108,8 @@ def _read_columns_of(select: exp.Select, schema: str, looked_up: _Map) -> None:
 def _column(mention: exp.Expr, looked_up: _Map, key: str) -> str | None:
     """Returns the column in which a mention of a table has the values of a key."""
     of_roots = span_attribute_columns.ROOT_COLUMNS.get(key)
-    is_table = isinstance(mention, exp.Table) and mention.name == SPANS.name
-    if of_roots and is_table and selects_roots(mention):
+    is_of_spans = mention.name == SPANS.name
+    if of_roots and is_of_spans and isinstance(mention, exp.Table) and selects_roots(mention):
         return of_roots
     return looked_up.sources[mention.name](key)
 
