@@ -9,7 +9,7 @@ from uuid import uuid4
 from mlcore import errors
 from mlcore.http import Response
 
-_SPEC: Final = re.compile(r"([0-9]{0,18})-([0-9]{0,18})")
+_SPEC: Final = re.compile(r"([0-9]{0,40})-([0-9]{0,40})")
 
 
 class ByteRange(NamedTuple):
