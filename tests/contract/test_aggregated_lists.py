@@ -188,6 +188,14 @@ def test_a_list_that_may_be_used_in_another_way_is_built(sql: str) -> None:
     assert VALUE not in statement_check.translate(sql).sql
 
 
+def test_a_condition_on_a_span_of_an_outer_query_bounds_no_list() -> None:
+    sql = (
+        "SELECT o.span_id FROM spans o WHERE o.parent_span_id IS NULL AND EXISTS (SELECT 1 FROM "
+        "trace_unified WHERE parent_span_id IS NULL AND size(spans) > 1)"
+    )
+    assert () in statement_check.translate(sql).bounds["spans"]
+
+
 def _error(sql: str) -> str:
     with pytest.raises(errors.InvalidParameterValue) as refused:
         execution.run_query({"sql": sql, "parameters": {}, "workspaces": None})

@@ -145,7 +145,12 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
             columns = _COLUMNS.get(table.name, _OF_PAST)
             renamed = VIEWS[table.name].renamed if table.name in VIEWS else {}
             mention = table.meta.get(BOUNDED_BY, table)
-            bounds = tuple(bound for bound in _bounds(mention, renamed) if bound.column in columns)
+            bounds = tuple(
+                bound
+                for bound in _bounds(mention, renamed)
+                # A trace has no parent: the condition is on a span of an outer query.
+                if bound.column in columns and (mention is table or bound.operator != IS_EMPTY)
+            )
             bounds_by_table.setdefault(table.name, []).append(bounds)
     return bounds_by_table
 
