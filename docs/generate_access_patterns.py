@@ -42,12 +42,13 @@ How keys are written:
 - Ids, and texts in a key that are followed by another field, are escaped: in a key, `#` is written
   as `$23`, and `$` as `$24`. In keys that sort by a name or a value, characters of the name or
   value that sort before `#` are escaped, too. A text at the end of an item's key is not escaped.
-- A field with which a key would exceed DynamoDB's limits (2,048 bytes for a partition key, 1,024
-  for a sort key) is cut and ends in `~` and a hash. So a cut key still identifies one item, but the
-  whole name of an entity is only in the attributes of its item.
+- An id of more than 64 bytes, and a text with which a key could exceed DynamoDB's limits (2,048
+  bytes for a partition key, 1,024 for a sort key), is cut and ends in `~` and a hash. So a cut key
+  still identifies one item, but the whole name of an entity is only in the attributes of its item.
 
-Besides the attributes in the next table, every item has `type` (the first column), `version`,
-`updated_at` (ms) and, if it expires, `ttl` (s).
+Besides the attributes in the next table, every item has `type` (the first column), and may have
+`version`, `updated_at` (ms) and, if it expires, `ttl` (s). In the column *written by*, *API* means
+any function or command of the product except the indexer.
 """
 
 WRITERS: Final = {
@@ -102,12 +103,26 @@ def _functions() -> dict[str, frozenset[str]]:
         module = sys.modules.get(f"{KEYS}.{path.stem}", keys)
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and hasattr(keys, node.name):
-                names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+                names = _names(node)
                 values = [getattr(module, name, None) for name in names]
                 patterns = {value.name for value in values if isinstance(value, Pattern)}
                 # A key function is named after its pattern, and may call another one.
                 used[node.name] = frozenset(patterns | (({node.name} | names) & ALL.keys()))
     return used
+
+
+def _names(function: ast.FunctionDef) -> set[str]:
+    """The names that a key function uses, without those of its parameters, and without patterns of
+    which it takes only the partition key to complete it with the sort key of another pattern."""
+    parameters = {
+        parameter.arg for parameter in ast.walk(function.args) if isinstance(parameter, ast.arg)
+    }
+    names = {inner.id for inner in ast.walk(function) if isinstance(inner, ast.Name)}
+    parts: dict[str, set[str]] = {"pk": set(), "sk": set()}
+    for inner in ast.walk(function):
+        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
+            parts.get(inner.attr, set()).add(inner.value.id)
+    return names - parameters - (parts["pk"] - parts["sk"] if parts["sk"] else set())
 
 
 def callers_of(function: str) -> list[str]:
@@ -178,8 +193,7 @@ def _access() -> Iterator[str]:
     yield (
         "A key function with the name of an item builds the item's whole key; key functions"
         "\nwhose names end in `_prefix`, `_range`, `_begin` and the like return the bounds of a"
-        "\nQuery. An item for which no caller is listed is part of the table's published schema; no"
-        "\nroute of this product reads or writes it.\n"
+        "\nQuery. A function for which no caller is listed is called by other key functions only.\n"
     )
     by_partition: dict[str, list[Pattern]] = defaultdict(list)
     for pattern in ALL.values():

@@ -40,7 +40,7 @@ LOGIN = Pattern(
     "login",
     "LOGIN#<address>",
     "LOGIN#<counter>",
-    "the number of wrong passwords in the last minute",
+    "the number of wrong passwords from an address in one minute",
 )
 SIGN_IN = Pattern(
     "sign_in", _USER, "U#SIGNIN", "the account with which a user signs in, and roles of its groups"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlcore.db.keys.pattern import Key, Pattern
 
 WEBHOOK = Pattern(
-    "webhook", "WEBHOOKS#<workspace>", "WH#<webhook_id>", "a receiver of registry events"
+    "webhook", "WEBHOOKS#<workspace>", "WH#<webhook_id>", "a URL and the events that it gets"
 )
 
 WEBHOOK_PATTERNS = (WEBHOOK,)
