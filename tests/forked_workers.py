@@ -15,11 +15,13 @@ import importlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, TextIO
@@ -35,6 +37,7 @@ _ROOT: Final = Path(__file__).parents[1]
 _PROGRAM: Final = Path(__file__).with_name("forked_worker.py")
 _ARE_POSSIBLE: Final = sys.platform == "linux"
 """Elsewhere libraries of the system end a process that goes on after a fork."""
+_SECONDS_TO_END: Final = 2.0
 
 
 def fork_for(config: pytest.Config, specs: Sequence[Any]) -> None:
@@ -116,20 +119,20 @@ class _Collected:
         config.hook.pytest_collection(session=session)
         self._session = session
         self._path = sys.path
+        workers = []
         awaited: list[Any] = [self._listening, self._controller]
         while self._controller not in select.select(awaited, [], [])[0]:
             connection, _ = self._listening.accept()
             streams = _received(connection)
-            if not os.fork():
+            workers.append(os.fork())
+            if not workers[-1]:
                 connection.sendall(b"1")
                 self._work(streams)
             # The worker's program ends when nobody has the connection: when the worker ends.
             connection.close()
             for stream in streams:
                 os.close(stream)
-        with contextlib.suppress(ChildProcessError):
-            while os.wait():  # their times count as those of this process
-                pass
+        _end(workers)
         os._exit(0)
 
     def _work(self, streams: Sequence[int]) -> NoReturn:
@@ -185,6 +188,17 @@ class _Collected:
             config.hook.pytest_sessionfinish(session=session, exitstatus=status)
             config._ensure_unconfigure()
         return status
+
+
+def _end(workers: Sequence[int]) -> None:
+    """Waits for workers that xdist has told to end, so that their times count as those of this
+    process. Kills those that do not end: xdist has killed their programs alone."""
+    deadline = time.monotonic() + _SECONDS_TO_END
+    for worker in workers:
+        while os.waitpid(worker, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(worker, signal.SIGKILL)
+            time.sleep(0.01)
 
 
 def _received(connection: socket.socket) -> Sequence[int]:

@@ -155,6 +155,9 @@ _CONFTEST = """
 import os
 from pathlib import Path
 from tests import forked_workers, scheduling
+from xdist.workermanage import NodeManager
+
+NodeManager.EXIT_TIMEOUT = 2  # else ten seconds, for a worker that does not end
 
 def pytest_xdist_make_scheduler(config, log):
     return scheduling.GroupScheduling(config, log)
@@ -216,3 +219,13 @@ def test_a(tmp_path, worker_id):
         assert printed.count(f"\n{worker} said that\n") == 1, printed
     assert re.search(r"2 failed, 1 error", printed), printed
     assert "No module named 'nothing_that_exists'" in printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are workers on Linux alone")
+def test_a_worker_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import threading\n"
+        "def test_a(): pass\n"
+        "def test_leaves_a_thread(): threading.Thread(target=threading.Event().wait).start()\n"
+    )
+    assert "2 passed" in _run_of_two_workers(tmp_path, are_forks=True)
