@@ -1,9 +1,10 @@
 """Checks whether the data folder and the database file of a local server can be written. If not,
 makes the message for the user.
 
-Nothing is checked while requests succeed. A failed request starts a check, at most
-one a second. A warning about a failed DynamoDB call only sets ``suspected``; then the next call of
-``fault`` checks. A check that finds no fault clears ``suspected``.
+Nothing is checked while requests succeed and ``mlcore`` logs no warning. A failed request starts a
+check, at most one a second. A warning of ``mlcore``, such as one about a failed DynamoDB call, only
+sets ``suspected``; then the next call of ``fault`` checks. A check that finds no fault clears
+``suspected``.
 """
 
 from __future__ import annotations

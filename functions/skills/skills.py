@@ -166,7 +166,7 @@ def load(
 
 def named(identity: SkillIdentity) -> errors.ResourceDoesNotExist:
     """Returns the error for a missing skill, in the wording that MLflow's server uses in requests
-    about a skill's tags and latest version."""
+    that set a skill's tag or read its latest version."""
     return errors.ResourceDoesNotExist(
         f"Skill not found (name='{identity.name}', organization='{identity.organization}')"
     )

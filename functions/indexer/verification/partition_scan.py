@@ -120,8 +120,8 @@ def suspects(partition: Partition) -> Iterator[Suspects]:
 
 
 def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[str, str], str]]:
-    """Reads a run item (None if it does not exist) and its texts that live in child items, by map
-    and key."""
+    """Returns a run item (None if it does not exist), and those of its texts that are in child
+    items, as a dictionary from (map, key) to text."""
     run = (experiment_id, run_id)
     item = table.get(keys.run(*run))
     if item is None:

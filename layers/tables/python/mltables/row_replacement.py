@@ -50,8 +50,9 @@ def replace_rows(
     maybe: str,
 ) -> int:
     """Replaces the published rows of the entities in the staged table ``decided`` by those of the
-    staged table ``new``, in one commit. Unchanged rows are not written. Returns the number of rows
-    that were written or removed.
+    staged table ``new``, in one commit. Unchanged rows are written again only if their file is
+    replaced, because it has a row to replace or is merged with others. Returns the number of rows
+    that were added, changed or removed.
 
     Args:
         owner: the columns of ``decided``, separated by commas: the ids of an entity.

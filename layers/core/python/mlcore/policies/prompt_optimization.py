@@ -30,8 +30,8 @@ from mlcore.repos.evaluation import jobs
 def create(access: Access, message: Any) -> bool:
     """Allows the optimization of a prompt to callers for whom :func:`may_optimize` is true. If the
     prompt is missing, allows the request also to callers who may read prompts and registered models
-    of this name, create runs in the experiment and read the dataset. The service then tells them
-    that the prompt is missing."""
+    of this name, create runs in the experiment and read the dataset (if one is named and exists).
+    The service then tells them that the prompt is missing."""
     config = message.config
     experiment_id = subject(message, "experiment_id").strip()
     prompt_uri = message.source_prompt_uri

@@ -81,10 +81,12 @@ def ask(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Json:
-    """Posts a payload as JSON to a model provider and returns the provider's JSON answer.
+    """Posts a payload as JSON to a model provider and returns the provider's JSON answer; a plain
+    text is returned as ``{"message": text}``.
 
     Args:
-        configured: whether the URL comes from a secret, so that its IP addresses are checked.
+        configured: whether the URL comes from a secret. Its IP addresses are then checked, unless
+            the environment allows private ones.
         redactor: replaces the credentials that are sent, if the answer repeats them.
 
     Raises:

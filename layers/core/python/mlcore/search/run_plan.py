@@ -77,8 +77,8 @@ Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | TextLooku
 
 
 class MetricOrder(NamedTuple):
-    """An order of a run search whose first field is the metric ``key``; the metric's index lists
-    runs in this order."""
+    """The first field of a run search's order if it is a metric (``key``), and its direction. The
+    metric's index lists runs in the order of this field."""
 
     key: str
     ascending: bool

@@ -133,8 +133,9 @@ class Generator(DuckDBGenerator):
         return self.bound(template, *given)
 
     def bound(self, template: str, *given: str) -> str:
-        """Fills an SQL template whose arguments become variables, also short ones: for templates
-        that DuckDB plans slowly, because their macros repeat an argument at each level."""
+        """Fills an SQL template. Every argument that contains a parenthesis becomes a variable,
+        also if it is short: for templates that DuckDB plans slowly, because their macros repeat an
+        argument at each level."""
         self.named += 1
         row = f"inner_v{self.named}"
         names, bound = list[str](), list[str]()

@@ -44,8 +44,9 @@ def find_all() -> Readers:
 def grant(username: str, names: Sequence[str]) -> None:
     """Sets the workspaces whose rows of the system tables a user may read, replacing earlier ones.
 
-    Two round trips. The transaction includes the workspaces, so a concurrent deletion of a
-    workspace either makes the transaction fail or removes the grant too.
+    Two round trips; if the setting does not change, one, and one more for each workspace. The
+    transaction includes the workspaces, so a concurrent deletion of a workspace either makes the
+    transaction fail or removes the grant too.
 
     Raises:
         ResourceDoesNotExist: a workspace does not exist.

@@ -1,5 +1,5 @@
-"""Macros for ``from_json()``: values of DuckDB's type JSON as Databricks reads them, NULL if a value
-does not have the wanted type."""
+"""Macros for ``from_json()`` and ``variant_explode()``: convert values of DuckDB's type JSON as
+Databricks does. If a JSON value does not have the wanted type, the result is NULL."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 
