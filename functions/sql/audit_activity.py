@@ -1,8 +1,8 @@
 """Lists who did what, from the table ``audit_log``, newest first.
 
-The SQL statement is made here; a request only chooses among prepared conditions and gives their
-values. So it cannot be made to fail, or to take longer, depending on rows that the caller may not
-see.
+The SQL statement is made here; a request only chooses among prepared conditions, and gives their
+values and the length of a page. So it cannot contain an expression that fails, or takes long, only
+for certain rows, and so tells something about rows that the caller may not see.
 """
 
 from __future__ import annotations

@@ -25,12 +25,17 @@ _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_u
 
 
 class Experiments:
-    """Maps the experiments of the MLflow server that is imported to experiments of the table. An
-    experiment keeps its id if the id is free in the table. If the table has another experiment with
-    the same name, the server's runs are added to that experiment, which also gets the server's tags
-    and is otherwise unchanged. In other cases an import gives the experiment a new number. A
-    comparison, which writes nothing, uses an id that no experiment has, so that everything counts
-    as missing."""
+    """Maps the experiments of the MLflow server that is imported to experiments of the table. The
+    first of these that applies is the counterpart of an experiment:
+
+    1. the experiment that an earlier import created for it, by the journal,
+    2. the experiment with the same id, workspace and name,
+    3. for the id 0: a new experiment with this id, if the id is free,
+    4. an experiment with the same name and another id: it gets the server's runs and tags, and is
+       otherwise unchanged unless an import created it,
+    5. a new experiment with the same id, if the id is free,
+    6. a new experiment with a new number. A comparison, which writes nothing, uses an id that no
+       experiment has, so that everything counts as missing."""
 
     def __init__(self, journal: Journal, *, write: bool) -> None:
         self._journal = journal

@@ -28,8 +28,9 @@ _RETRIES: Final = urllib3.Retry(
 
 
 class SourceFailed(Exception):
-    """Raised if the MLflow server that a command reads or writes answers with an error, or gives no
-    answer (``status`` is 0)."""
+    """Raised if the server that a command reads or writes (MLflow's, or a Kubeflow registry)
+    answers with an error, not with a JSON object, or not at all (``status`` is 0). Also raised if
+    an entity that a transfer needs is missing, or if a name is taken at the target of an export."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)

@@ -12,6 +12,8 @@ import pytest
 
 import gateway.app
 from mlcore import secrets
+from mlcore.entities.gateway import Configuration
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.gateway import configuration
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.sealing import seal_here
@@ -179,6 +181,27 @@ def test_workspaces_keep_it_apart_until_one_takes_it(
     assert kept.sealed == before.secrets[ids["secret_id"]].sealed
     configuration.clear("default")
     assert [item for item in store.items() if item["PK"]["S"].startswith("GATEWAY#")] == []
+
+
+def test_a_move_loses_no_change_that_is_made_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enable_workspaces(monkeypatch, "team")
+    endpoint = {"endpoint_id": filled("team")["endpoint_id"]}
+    write = configuration.write
+
+    def changed_after_copy(before: Configuration, **changes: Any) -> None:
+        write(before, **changes)
+        if changes.get("puts") and before.workspace == "default":
+            monkeypatch.setattr(configuration, "write", write)
+            assert ask("POST", "endpoints/update", {**endpoint, "name": "new"}, "team")[0] == 200
+
+    monkeypatch.setattr(configuration, "write", changed_after_copy)
+    with pytest.raises(WriteConflict):
+        configuration.move("team", "default")
+    configuration.move("team", "default")
+    assert ask("GET", "endpoints/get", endpoint)[1]["endpoint"]["name"] == "new"
+    assert ask("GET", "endpoints/get", endpoint, "team")[0] == 404
 
 
 def test_names_that_a_move_would_take_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

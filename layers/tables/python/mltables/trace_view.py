@@ -143,7 +143,8 @@ column of ``traces`` that replaces a missing attribute."""
 
 def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the system tables from which these columns of the view ``trace_unified`` are
-    computed, each with those of the table's columns that are read."""
+    computed, each with the columns to provide: those that are read, of ``assessments`` also
+    others."""
     own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
     reads = {TRACES.name: _KEY | {VIEWED.get(name, name) for name in own}}
     for name in _CONTENT.keys() & columns:

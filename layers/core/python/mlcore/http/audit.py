@@ -125,8 +125,8 @@ class Trail:
         return methods
 
     def name(self) -> str:
-        """The path of the route, such as ``/api/2.0/mlflow/runs/get``; ``unknown`` without a
-        route."""
+        """The path of the route as it is declared, for an RPC without ``/api``, such as
+        ``/2.0/mlflow/runs/get``; ``unknown`` without a route."""
         return "unknown" if self.route is None else self.route.path
 
     def entry(

@@ -81,12 +81,10 @@ def ask(
     configured: bool,
     redactor: CredentialRedactor,
 ) -> Json:
-    """Posts a payload as JSON to a model provider and returns the provider's JSON answer; a plain
-    text is returned as ``{"message": text}``.
+    """Posts a payload as JSON to a model provider; returns its JSON answer, or {"message": text}.
 
     Args:
-        configured: whether the URL comes from a secret. Its IP addresses are then checked, unless
-            the environment allows private ones.
+        configured: the URL comes from a secret, so private IP addresses are refused by default.
         redactor: replaces the credentials that are sent, if the answer repeats them.
 
     Raises:

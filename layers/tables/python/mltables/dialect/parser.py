@@ -46,8 +46,10 @@ def _shortened_cast(parser: Any, value: exp.Expr, kind: exp.Expr) -> exp.Expr:
 
 
 class Reader(Databricks):
-    """sqlglot's Databricks dialect, except that a function call without special syntax stays an
-    ``exp.Anonymous`` node with its name and arguments."""
+    """sqlglot's Databricks dialect with changes. A call of a function without special syntax stays
+    an ``exp.Anonymous`` node with its name and arguments, also ``window(…)``; casts that are
+    written as such are marked; the alias of a subquery may follow TABLESAMPLE; PIVOT and UNPIVOT
+    have one FOR, and PIVOT names no columns."""
 
     class Parser(DatabricksParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

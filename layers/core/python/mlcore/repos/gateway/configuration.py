@@ -93,12 +93,16 @@ def clear(workspace: str) -> None:
 def move(workspace: str, target: str) -> None:
     """Moves the gateway configuration of a workspace to the workspace ``target``, in which none of
     its names is taken. Idempotent. Secrets stay encrypted as they are: their encryption does not
-    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile."""
-    parts = _parts(to_change(workspace))
+    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile; the
+    workspace's has lost no part then."""
+    before = to_change(workspace)
+    parts = _parts(before)
     if parts:
         moved = [part._replace(revision=0) for part in parts]
         for at in range(0, len(moved), _AT_ONCE):
             write(to_change(target), puts=moved[at : at + _AT_ONCE])
+        # A part that was changed since the copy must be copied again.
+        write(before, deletes=parts[:_AT_ONCE])
     clear(workspace)
 
 
