@@ -35,8 +35,8 @@ route gets 404.
   without authentication (for routes of users: for an administrator), and with filled caches (for
   routes of the function `catalog`: with empty ones). A process of the server needs one more round
   trip the first time that it reads a certain run, trace or logged model, and one more to log to a
-  run to which another process wrote last. Authentication adds round trips
-  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` counts the round trips of
+  run to which it has not written yet, or another process wrote last. Authentication adds round
+  trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` counts the round trips of
   a request to each route whose *Cost* is not empty. Read and write units are the most capacity
   units that a typical call may use; `tests/contract/test_budgets.py` checks them.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than

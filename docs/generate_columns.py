@@ -188,8 +188,8 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "params": "what was asked, as JSON",
         "result": "the outcome, as JSON",
         "retry_count": "retries",
-        "completed": "traces or sessions that are done",
-        "total": "all traces or sessions",
+        "completed": "units of work that are done, such as traces or sessions",
+        "total": "all units of work of the job",
     },
     "audit_log": {
         "record_id": "the row",

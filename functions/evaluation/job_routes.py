@@ -46,8 +46,8 @@ JOB_RPCS = (
         "jobs.schedule_issue_detection",
         since="3.18",
         cost=2,
-        deviation="A schedule of issue detection needs a gateway endpoint, or a saved key of a "
-        "provider, that the caller may use, else 4xx.",
+        deviation="A schedule of issue detection that is not paused needs a gateway endpoint, or a "
+        "saved key of a provider, that the caller may use, else 4xx.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

@@ -71,7 +71,7 @@ RPCS = (
         "shared_rules.anybody",
         hides="gateway_passphrase",
         cost=0,
-        deviation="There is no passphrase: AWS KMS holds the key.",
+        deviation="There is no passphrase: AWS KMS holds the key, on a laptop a file.",
     ),
     _post(
         f"{_MODELS}/create",
