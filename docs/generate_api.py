@@ -36,9 +36,9 @@ route gets 404.
   routes of the function `catalog`: with empty ones). A process of the server needs one more round
   trip the first time that it reads a certain run, trace or logged model, and one more to log to a
   run to which it has not written yet, or another process wrote last. Authentication adds round
-  trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` counts the round trips of
-  a request to each route whose *Cost* is not empty. Read and write units are the most capacity
-  units that a typical call may use; `tests/contract/test_budgets.py` checks them.
+  trips ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` counts the
+  round trips of a request to each route whose *Cost* is not empty. Read and write units are the
+  most capacity units that a typical call may use; `tests/contract/test_budgets.py` checks them.
 - **MLflow** is the first version of MLflow whose server has the route, if it is later than
   {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
   server never had, *Kubeflow* one of Kubeflow's model registry or model catalog.
