@@ -270,7 +270,7 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "serving_served_entities": {
-        "served_entity_id": "the endpoint's id, too",
+        "served_entity_id": "the endpoint's id",
         "workspace_id": "the workspace of the endpoint's last call",
         "endpoint_name": "the endpoint's name at its last call",
         "served_entity_name": "the endpoint's name, too",

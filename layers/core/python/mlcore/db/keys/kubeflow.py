@@ -59,7 +59,7 @@ GSI2_UNSEEN = Pattern(
     "gsi2_unseen",
     "UNSEEN#<workspace>#<child_kind>",
     "<suffix>",
-    "entities that MLflow created and Kubeflow has not listed; they have no number",
+    "entities that MLflow created and that have no Kubeflow number yet",
     index="GSI2",
 )
 GSI1_CREATED = Pattern(
@@ -137,9 +137,9 @@ def gsi2_number(workspace: str, kind: str, number: int) -> IndexKey:
 
 
 def gsi2_unseen(workspace: str, kind: str, suffix: str) -> IndexKey:
-    """Returns the GSI2 key of an entity that was made through MLflow and has no number yet, because
-    Kubeflow's API has not listed it. ``suffix`` is a ULID of the entity, so the oldest entities
-    come first."""
+    """Returns the GSI2 key of an entity that was made through MLflow and to which Kubeflow's API
+    has not given a number yet. ``suffix`` is a ULID of the entity, so the oldest entities come
+    first."""
     return IndexKey(GSI2_UNSEEN.pk.build(workspace, kind), GSI2_UNSEEN.sk.build(suffix))
 
 
