@@ -45,6 +45,9 @@ ANSWERED_SINCE: Final = frozenset(
     {"last_seen_timestamp", "last_updated_by", "allowed_actions", "kind"}
 )
 """Fields that answers have and those of the last release had not."""
+ORDERED_SINCE: Final = {"roles": "name", "permissions": "resource_pattern"}
+"""Lists that the last release answered in another order, and the field that tells their rows
+apart."""
 POINTS: Final = 3_000
 
 Item = dict[str, Any]
@@ -125,16 +128,24 @@ def answers(world: World, requests: Iterable[tuple[str, dict[str, str]]]) -> lis
 
 
 def as_before(now: Any, before: Any) -> Any:
-    """An answer without the fields that the last release did not have."""
+    """An answer without the fields that the last release did not have, in its order."""
     if isinstance(now, dict) and isinstance(before, dict):
         return {
-            key: as_before(value, before.get(key))
+            key: as_before(_in_order(key, value, before.get(key)), before.get(key))
             for key, value in now.items()
             if key in before or key not in ANSWERED_SINCE
         }
     if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
         return list(map(as_before, now, before))
     return now
+
+
+def _in_order(name: str, now: Any, before: Any) -> Any:
+    field = ORDERED_SINCE.get(name)
+    if field is None or not isinstance(now, list) or not isinstance(before, list):
+        return now
+    places = {each[field]: place for place, each in enumerate(before)}
+    return sorted(now, key=lambda each: places.get(each[field], len(places)))
 
 
 def forms(items: Iterable[Item]) -> dict[str, list[str]]:
