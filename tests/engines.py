@@ -36,14 +36,6 @@ REGION = "us-east-1"
 START_SECONDS = 60
 _PORTS = range(20_000, 32_000)
 
-
-@functools.cache
-def _numbers(process: int) -> Iterator[int]:  # noqa: ARG001 - each worker, a fork, has its own
-    return itertools.count(random.SystemRandom().choice(_PORTS))
-
-
-"""Processes that ask at the same moment begin at different places."""
-
 __all__ = [
     "Engine",
     "client",
@@ -115,6 +107,12 @@ def create_table(endpoint: str, name: str | None = None) -> str:
                 raise TimeoutError(f"{name} did not become ACTIVE")
             time.sleep(0.02)
     return name
+
+
+@functools.cache
+def _numbers(_process: int) -> Iterator[int]:
+    """Processes that ask at the same moment begin at different places, forks as well."""
+    return itertools.count(random.SystemRandom().choice(_PORTS))
 
 
 def free_port() -> int:
