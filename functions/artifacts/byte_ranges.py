@@ -9,7 +9,10 @@ from uuid import uuid4
 from mlcore import errors
 from mlcore.http import Response
 
-_SPEC: Final = re.compile(r"([0-9]{0,40})-([0-9]{0,40})")
+_SPEC: Final = re.compile(r"([0-9]{0,4300})[ \t]*-[ \t]*([0-9]{0,4300})")
+"""A range. Python converts no longer numbers."""
+_MOST: Final = 100
+"""Ranges of one answer; MLflow's server, too, ignores a header with more."""
 
 
 class ByteRange(NamedTuple):
@@ -26,7 +29,7 @@ class ByteRange(NamedTuple):
 def requested_ranges(header: str, size: int) -> list[ByteRange]:
     """Returns the ranges that a Range header asks for, of a file of ``size`` bytes, in their order
     in the file; those that overlap or touch are joined. Empty if a range lies outside the file: as
-    on MLflow's server, that refuses the whole request.
+    on MLflow's server, that refuses the whole request, and what is no range is ignored beside one.
 
     Raises:
         InvalidParameterValue: the header is no list of ranges of bytes.
@@ -44,8 +47,6 @@ def requested_ranges(header: str, size: int) -> list[ByteRange]:
             ranges.append(ByteRange(int(first), min(int(last), size - 1) + 1 if last else size))
         elif last:
             ranges.append(ByteRange(max(size - int(last), 0), size))
-        else:
-            raise errors.InvalidParameterValue(f"Malformed range header: {spec!r} is no range.")
     if not ranges:
         raise errors.InvalidParameterValue("Range header: range must be requested")
     if any(wanted.start >= size for wanted in ranges):
@@ -53,6 +54,18 @@ def requested_ranges(header: str, size: int) -> list[ByteRange]:
     if any(wanted.start >= wanted.stop for wanted in ranges):
         raise errors.InvalidParameterValue("Range header: start must be less than end")
     return _joined(sorted(ranges))
+
+
+def is_many(header: str) -> bool:
+    """Whether a Range header lists more ranges than an answer has; then the whole file is sent."""
+    return header.count(",") >= _MOST
+
+
+def names_etag(header: str, etag: str) -> bool:
+    """Whether an If-None-Match header names an ETag, or is ``*``. A cache or proxy may have made
+    the ETag a weak one (``W/``), which is compared as if it had not."""
+    given = [text.strip().removeprefix("W/") for text in header.split(",")]
+    return given == ["*"] or etag.removeprefix("W/") in given
 
 
 def partial_response(

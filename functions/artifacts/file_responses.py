@@ -6,7 +6,14 @@ import os
 from email.utils import formatdate
 from typing import Any, Final
 
-from artifacts.byte_ranges import partial_response, requested_ranges, unsatisfiable
+from artifacts.byte_ranges import (
+    ByteRange,
+    is_many,
+    names_etag,
+    partial_response,
+    requested_ranges,
+    unsatisfiable,
+)
 from mlcore import errors
 from mlcore.artifacts import OpenedFile, store
 from mlcore.artifacts.file_headers import attachment, content_type
@@ -60,24 +67,39 @@ def existing_file(key: str, max_bytes: int) -> OpenedFile:
 
 
 def file_response(key: str, request: Request) -> Response:
-    """Returns the file itself, or the ranges of it that the request asks for, if the file is small;
-    304 if the request names the file's ETag; else a redirect to a presigned URL. The file is always
-    an attachment: a browser must not run its content with this site's rights.
+    """Returns 304 if the request names the file's ETag; the file itself, or the ranges of it that
+    the request asks for, if the file is small; else a redirect to a presigned URL. The file is
+    always an attachment: a browser must not run its content with this site's rights.
 
-    Of a larger file, the store cuts out a range; for several ranges it returns the whole file.
+    Of a larger file, the store cuts out a range; for several ranges it returns the whole file. HEAD
+    is not redirected: the store refuses it at a URL that was signed for GET.
 
     Requests with an AWS signature are not redirected: clients repeat the signature's headers, and
     S3 refuses headers that its URL was not signed for. Raises BadRequest if the request is signed
     and the file is too large for a response, InvalidParameterValue for a malformed Range header.
     """
     opened = existing_file(key, MAX_RESPONSE_BYTES if request.is_signed() else MAX_INLINE_BYTES)
+    name = key.rpartition("/")[2]
+    modified = formatdate(opened.modified, usegmt=True)
+    validators = {"etag": opened.etag, "last-modified": modified, "cache-control": "no-cache"}
+    if names_etag(request.headers.get("if-none-match", ""), opened.etag):
+        return Response(304, "", content_type(name), validators)
     wanted = request.headers.get("range")
-    if wanted is not None and request.headers.get("if-range", opened.etag) == opened.etag:
+    is_same = request.headers.get("if-range", opened.etag) in (opened.etag, modified)
+    ranges: list[ByteRange] = []
+    if wanted is not None and is_same and not is_many(wanted):
         ranges = requested_ranges(wanted, opened.size)
         if not ranges:
             return unsatisfiable(opened.size)
-    else:
-        ranges = []
+    headers = {
+        "content-disposition": attachment(name),
+        "x-content-type-options": "nosniff",
+        "accept-ranges": "bytes",
+        **validators,
+    }
+    if opened.data is None and request.method == "HEAD":
+        length = {"content-length": str(opened.size)}
+        return Response(200, "", content_type(name), {**headers, **length})
     if opened.data is None and request.is_signed():
         raise errors.BadRequest(
             f"The file has {opened.size} bytes, more than the {MAX_RESPONSE_BYTES} that can be "
@@ -87,21 +109,7 @@ def file_response(key: str, request: Request) -> Response:
     if opened.data is None:
         location = download_url(key, download_seconds(), request)
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
-    name = key.rpartition("/")[2]
-    validators = {
-        "etag": opened.etag,
-        "last-modified": formatdate(opened.modified, usegmt=True),
-        "cache-control": "no-cache",
-    }
-    if opened.etag in request.headers.get("if-none-match", "").split(", "):
-        return Response(304, "", headers=validators)
-    headers = {
-        "content-disposition": attachment(name),
-        "x-content-type-options": "nosniff",
-        "accept-ranges": "bytes",
-        **validators,
-    }
-    if ranges:
+    if len(ranges) == 1 or (ranges and opened.size <= MAX_INLINE_BYTES):
         return partial_response(opened.data, ranges, content_type(name), headers)
     return Response(200, opened.data, content_type(name), headers)
 

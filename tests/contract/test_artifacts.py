@@ -3,92 +3,27 @@ uploads in parts."""
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-import artifacts.app
-import experiments.app
 import runs.app
+from artifacts import file_responses
 from mlcore import artifacts as port
 from mlcore.artifacts import safe_path
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.db import capacity
 from mlcore.errors import TemporarilyUnavailable
+from mlcore.http import Request
+from tests.contract.artifact_service import LIST, MLFLOW, PROXY, Service
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.prompt_runs import TRIED
-
-PROXY = "/api/2.0/mlflow-artifacts/"
-MLFLOW = "/api/2.0/mlflow/"
-LIST = "/api/2.0/mlflow/artifacts/list"
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Service:
-    """The functions, called in a workspace, and the folder behind them."""
-
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
-        self.workspace = "default"
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | str | None = None,
-        function: Any = artifacts.app,
-        query: Any = None,
-        **headers: Any,
-    ) -> Answer:
-        named = {"host": "h:1", "content-type": "application/json", **headers}
-        if self.workspace != "default":
-            named["x-mlflow-workspace"] = self.workspace
-        event: dict[str, Any] = {
-            "rawPath": path,
-            "rawQueryString": urlencode(query or {}),
-            "headers": named,
-            "requestContext": {"http": {"method": method}, "requestId": "test"},
-            "isBase64Encoded": isinstance(body, bytes),
-            "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
-        }
-        answer = function.handler(event, None)
-        text = answer["body"]
-        content = base64.b64decode(text) if answer["isBase64Encoded"] else text.encode()
-        return Answer(answer["statusCode"], answer["headers"], content)
-
-    def post(self, path: str, fields: Any, function: Any = artifacts.app) -> Answer:
-        return self.ask("POST", path, json.dumps(fields), function)
-
-    def run(self, name: str, **more: str) -> tuple[str, str]:
-        """The id of a new run, and its place in the store. A location was chosen before there were
-        workspaces, which allow none."""
-        with pytest.MonkeyPatch.context() as before:
-            if more:
-                before.delenv("MLFLOW_ENABLE_WORKSPACES")
-            made = self.post(
-                "/api/2.0/mlflow/experiments/create", {"name": name, **more}, experiments.app
-            )
-        info = self.post("/api/2.0/mlflow/runs/create", made.json, runs.app).json["run"]["info"]
-        return info["run_id"], urlsplit(info["artifact_uri"]).path.lstrip("/")
-
-    def list_run(self, run_id: str) -> Answer:
-        return self.ask("GET", LIST, query={"run_id": run_id})
 
 
 @pytest.fixture
@@ -390,3 +325,43 @@ def test_budgets(service: Service) -> None:
         cost = capacity.last_measurement()
         assert cost is not None
         assert cost.round_trips == round_trips
+
+
+def test_conditional_downloads(service: Service) -> None:
+    path = f"{PROXY}artifacts/1/a.txt"
+    service.ask("PUT", path, b"0123456789")
+    whole = service.ask("GET", path).headers
+    etag, modified = whole["etag"], whole["last-modified"]
+    for named in (etag, f"W/{etag}", f'"x",{etag}', "*"):
+        for method in ("GET", "HEAD"):
+            same = service.ask(method, path, **{"if-none-match": named, "range": "bytes=99-"})
+            assert (same.status, same.body) == (304, b"")
+            # Caches replace what they know of the file by these.
+            assert same.headers["content-type"] == "text/plain"
+            assert "content-length" not in same.headers
+    assert service.ask("GET", path, **{"if-none-match": f'"x{etag[1:]}'}).status == 200
+    for since, status in ((etag, 206), (modified, 206), (f"W/{etag}", 200)):
+        part = service.ask("GET", path, **{"range": "bytes=0-1", "if-range": since})
+        assert part.status == status
+
+
+def test_more_ranges_than_an_answer_has(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"{PROXY}artifacts/1/a.bin"
+    service.ask("PUT", path, bytes(1000))
+    for count, status in ((100, 206), (101, 200)):
+        ranges = ",".join(f"{at}-{at}" for at in range(0, 2 * count, 2))
+        assert service.ask("GET", path, range=f"bytes={ranges}").status == status
+    # Parts of a file that just fits a response would not fit.
+    monkeypatch.setattr(file_responses, "MAX_INLINE_BYTES", 999)
+    monkeypatch.setattr(Request, "is_signed", lambda _request: True)
+    assert service.ask("GET", path, range="bytes=0-1").status == 206
+    assert service.ask("GET", path, range="bytes=0-1,4-5").status == 200
+
+
+def test_head_of_a_large_file_is_not_redirected(service: Service) -> None:
+    path = f"{PROXY}artifacts/1/a.bin"
+    service.folder.put("1/a.bin", bytes((1 << 20) + 1))
+    answer = service.ask("HEAD", path)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["content-length"] == str((1 << 20) + 1)
+    assert service.ask("GET", path).status == 307

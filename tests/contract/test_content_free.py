@@ -302,7 +302,7 @@ def test_columns_of_spans_hold_no_content(store: Store, tables: Tables, experime
         assert "zebra" not in text
         assert "quartz" not in text
     columns = [value for name, value in first.items() if name.startswith("inner_attribute_")]
-    assert len(columns) == 24
+    assert len(columns) == 27
     assert set(columns) == {None}
     assert second["inner_attribute_mlflow_spantype"] == "CHAT_MODEL"
 

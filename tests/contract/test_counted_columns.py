@@ -36,6 +36,9 @@ VALUES = (
     "SELECT count(span_id) FROM (SELECT nullif(span_id, span_id) AS span_id FROM spans)",
     "SELECT name, count(name), count(trace_id) FROM spans GROUP BY ROLLUP (name, trace_id)",
     "SELECT count(span_id) FROM traces t LEFT JOIN spans s ON s.span_id = t.trace_id",
+    "SELECT count(span_id) FROM spans AS s(a, b, c, d, e, f, span_id, h, i, j, k, l, m, n, o, p)",
+    "SELECT count(s.span_id) FROM traces t JOIN spans s RIGHT JOIN assessments a "
+    "ON s.span_id = a.assessment_id ON t.trace_id = a.trace_id",
     "SELECT (SELECT count(s.span_id) FROM traces t WHERE t.trace_id = 'x') FROM spans s",
 )
 
@@ -65,6 +68,11 @@ def test_rows_are_counted_without_ids(sql: str, tmp_path: Path) -> None:
 def test_values_are_counted_where_they_may_be_missing(sql: str, tmp_path: Path) -> None:
     assert "count(*)" not in statement_check.translate(sql).sql.lower()
     _are_equal(sql, tmp_path)
+
+
+def test_a_window_over_groups_reads_no_other_column() -> None:
+    sql = "SELECT name, count(span_id) OVER () FROM spans GROUP BY name"
+    assert "count(*)" not in statement_check.translate(sql).sql.lower()
 
 
 def test_an_outer_column_is_left_alone() -> None:

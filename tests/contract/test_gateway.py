@@ -204,6 +204,31 @@ def test_a_move_loses_no_change_that_is_made_meanwhile(
     assert ask("GET", "endpoints/get", endpoint, "team")[0] == 404
 
 
+def test_a_move_of_many_loses_no_change_between_its_deletions(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enable_workspaces(monkeypatch, "team")
+    monkeypatch.setattr(configuration, "_AT_ONCE", 2)
+    kept = {"secret_id": filled("team")["secret_id"]}
+    write = configuration.write
+
+    def changed_after_deletion(before: Configuration, **changes: Any) -> None:
+        write(before, **changes)
+        if changes.get("deletes") and before.workspace == "team":
+            monkeypatch.setattr(configuration, "write", write)
+            new = {**kept, "secret_value": {"api_key": OTHER}}
+            assert ask("POST", "secrets/update", new, "team")[0] == 200
+
+    monkeypatch.setattr(configuration, "write", changed_after_deletion)
+    with pytest.raises(WriteConflict):
+        configuration.move("team", "default")
+    configuration.move("team", "default")
+    moved = configuration.read("default").secrets[kept["secret_id"]]
+    opened = secrets.open_sealed(moved.sealed, {"gateway_secret_id": moved.secret_id})
+    assert json.loads(opened) == {"api_key": OTHER}
+    assert ask("GET", "secrets/get", kept, "team")[0] == 404
+
+
 def test_names_that_a_move_would_take_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     enable_workspaces(monkeypatch, "team")
     filled("team")

@@ -155,6 +155,22 @@ def test_which_conditions_are_understood(where: str, *, understood: bool) -> Non
     assert any(map(any, wanted.values())) is understood
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 FROM spans AS s(a, b, c, d, e, f, g, h, i, j, k, parent_span_id, m, n, o, p) "
+        "WHERE parent_span_id IS NULL",
+        "SELECT 1 FROM spans AS s(a, b, c, d, e, trace_id, g, h, i, j, k, l, m, n, o, p) "
+        "WHERE trace_id = 'x'",
+        "SELECT 1 FROM traces t JOIN spans s RIGHT JOIN traces r ON s.trace_id = r.trace_id "
+        "ON t.trace_id = r.trace_id WHERE s.parent_span_id IS NULL",
+    ],
+)
+def test_a_column_that_is_another_or_absent_bounds_nothing(sql: str) -> None:
+    statement_check = pytest.importorskip("mltables.statement_check")
+    assert not any(statement_check.translate(sql).bounds["spans"])
+
+
 def test_the_values_of_a_reader_meet_rows_that_the_reader_may_read(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -124,6 +124,26 @@ def test_a_database_that_copies_rows_spills_where_it_is_told(tmp_path: Path) -> 
     assert spilled
 
 
+def test_each_copy_has_the_limits_of_a_query(tmp_path: Path) -> None:
+    """Also after the column cache has connected with others."""
+    code = (
+        "from mltables import permitted_rows, query_memory\n"
+        "from mltables.table_definitions import TRACES\n"
+        "query_memory.here = lambda: query_memory.QueryLimits(1_500_000_000, 2**31, 6)\n"
+        "source = permitted_rows.RowSource('traces', ('trace_id', 'experiment_id'), ())\n"
+        "def copies():\n"
+        "    folder = Path(sys.argv[1])\n"
+        "    with permitted_rows._connected(folder) as copying:\n"
+        "        with connect(None):\n"
+        "            pass\n"
+        "        target = f'{folder}/x.parquet'\n"
+        "        permitted_rows._copy_rows(copying, source, TRACES.nothing, target)\n"
+        "        return [settings(copying)[name] for name in ('memory_limit', 'threads')]\n"
+        "print(json.dumps(in_fork(copies)))"
+    )
+    assert _run(code, tmp_path) == ["1.3 GiB", "6"]
+
+
 def test_a_query_leaves_nothing_to_the_next(tmp_path: Path) -> None:
     code = (
         "first = queried(objects)\n"

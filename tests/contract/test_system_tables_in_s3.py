@@ -91,9 +91,9 @@ def test_columns_of_spans_are_fetched_without_their_map(
     sources = processes.permitted_rows.row_sources(statement.reads, None, tmp_path / "query")
     with processes.open_views(sources) as connection:
         assert connection.execute(statement.sql).fetchall() == [("LLM",), ("TOOL",)]
-    marked = [columns for name, columns in asked if name == "part-a2-"]
+    marked = [columns for name, columns in asked if name == "part-a3-"]
     assert marked == [("account_id", "inner_attribute_mlflow_spantype")]
-    assert [columns for name, columns in asked if name != "part-a2-"] == [
+    assert [columns for name, columns in asked if name != "part-a3-"] == [
         ("account_id", "attributes")
     ]
 

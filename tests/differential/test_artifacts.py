@@ -155,6 +155,8 @@ def test_head_names_the_length(both: Both, path: str) -> None:
         *("bytes=-99", f"bytes=0-{2**63 - 1}"),
         *("bytes=4-2", "bytes=5-2", "bytes=-0", "items=0-1", "bytes", "bytes=", "bytes=a-b"),
         *("Bytes=1-1", "bytes=0-1,9999999-", "bytes=0-2,1-3", "bytes=0-1,", "bytes= 1-2"),
+        *("bytes=0-1,a-b", "bytes=-,0-1", "bytes=0 - 1,", f"bytes=0-{'9' * 50}", "bytes=-"),
+        "bytes=" + "0-0,2-2," * 51,
     ],
 )
 def test_ranges(both: Both, span: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.errors import InvalidParameterValue
 from mlcore.judges import rule_scorers
+from mlcore.limits.evaluation.code_scorers import parse_code_scorer
 from mlcore.limits.evaluation.judges import parse_judge
 from tests.differential.stock import SEED
 
@@ -113,6 +114,7 @@ def test_a_scorer_is_of_one_kind(count: int) -> None:
         data |= kind
     with pytest.raises(ValueError, match="SerializedScorer") as stock:
         base.SerializedScorer.from_dict(data)
-    with pytest.raises(InvalidParameterValue) as ours:
-        parse_judge(data)
-    assert ours.value.message.endswith(f"Failed to parse serialized scorer data: {stock.value}")
+    for parse in (parse_judge, parse_code_scorer):
+        with pytest.raises(InvalidParameterValue) as ours:
+            parse(data)
+        assert ours.value.message.endswith(f"Failed to parse serialized scorer data: {stock.value}")

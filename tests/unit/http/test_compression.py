@@ -73,3 +73,13 @@ def test_api_gateway_gets_what_it_can_decode() -> None:
     assert (plain["isBase64Encoded"], packed["isBase64Encoded"]) == (False, True)
     assert packed["headers"]["content-encoding"] == "gzip"
     assert gzip.decompress(base64.b64decode(packed["body"])).decode() == plain["body"]
+
+
+@pytest.mark.parametrize("text", ["\t", "\n", "\x01", '"', "é"])
+def test_no_text_exceeds_lambdas_limit(text: str) -> None:
+    body = text * (4_000_000 // len(text.encode()))
+    try:
+        answer = fit(Response(200, body, "text/csv"), {})
+    except errors.BadRequest:
+        answer = Response(400, "")
+    assert len(json.dumps(answer.body, ensure_ascii=False).encode()) <= MAX_BODY_BYTES

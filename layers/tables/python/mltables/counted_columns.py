@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from mltables.dialect.source_columns import sources_of
 from mltables.dialect.syntax_nodes import find_all
-from mltables.file_pruning import may_be_absent
+from mltables.file_pruning import may_be_absent, renames_columns
 from mltables.otel_spans_view import NAME as OTEL_SPANS
 from mltables.table_definitions import SPANS, TABLES
 
@@ -34,8 +34,16 @@ def count_rows(query: exp.Query, schema: str) -> None:
             column = call.expressions[0]
             if isinstance(column, exp.Column) and not column.db:
                 select = call.find_ancestor(exp.Query, exp.Lambda, exp.Pivot)
-                if isinstance(select, exp.Select) and _is_never_null(column, select, schema):
+                if not isinstance(select, exp.Select) or _is_over_groups(call, select):
+                    continue
+                if _is_never_null(column, select, schema):
                     column.replace(exp.Star())
+
+
+def _is_over_groups(call: exp.Expr, select: exp.Select) -> bool:
+    """Whether a call is in a window over groups. There DuckDB refuses a column that is no group."""
+    window = call.find_ancestor(exp.Window, exp.Select)
+    return select.args.get("group") is not None and isinstance(window, exp.Window)
 
 
 def _is_never_null(column: exp.Column, select: exp.Select, schema: str) -> bool:
@@ -53,5 +61,6 @@ def _is_never_null(column: exp.Column, select: exp.Select, schema: str) -> bool:
         and mention.db == schema
         and name in _NEVER_NULL.get(mention.name, ())
         and not mention.args.get("pivots")
+        and not renames_columns(mention)
         and not may_be_absent(mention, select)
     )

@@ -191,7 +191,7 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
     parent = table.parent
     select = parent.parent if isinstance(parent, exp.From | exp.Join) else None
     where = select.args.get("where") if isinstance(select, exp.Select) else None
-    if not isinstance(select, exp.Select) or where is None:
+    if not isinstance(select, exp.Select) or where is None or renames_columns(table):
         return
     names = {table.alias_or_name.lower()}
     # A column name without a table belongs to this table if all joins only unnest lists.
@@ -204,8 +204,16 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[ColumnBoun
                 yield bound
 
 
+def renames_columns(table: exp.Table) -> bool:
+    """Whether a mention of a table gives its columns other names, as in ``spans AS s(a, b)``."""
+    alias = table.args.get("alias")
+    return alias is not None and bool(alias.columns)
+
+
 def may_be_absent(table: exp.Table, select: exp.Select) -> bool:
     """Whether an outer join in a SELECT may make rows in which all columns of a table are NULL."""
+    if table.args.get("joins"):  # t JOIN table RIGHT JOIN … ON … ON …
+        return True
     joins = select.args.get("joins") or []
     join = table.parent
     is_plain = not isinstance(join, exp.Join) or (

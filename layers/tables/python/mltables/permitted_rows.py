@@ -147,9 +147,13 @@ def row_sources(
     opened = opened or OpenedTables()
     sources = []
     with contextlib.ExitStack() as engines:
-        # A separate engine, which is closed before the caller's engine starts. It copies the rows
-        # of all tables: to open one takes as long as to copy the rows of a small table.
-        copying = functools.cache(lambda: engines.enter_context(_connected(folder)))
+
+        @functools.cache
+        def copying() -> duckdb.DuckDBPyConnection:
+            """A separate engine, which is closed before the caller's engine starts. It copies the
+            rows of all tables: to open one takes as long as to copy the rows of a small table."""
+            return engines.enter_context(_connected(folder))
+
         for view, read in reads.items():
             if view in VIEWS:
                 continue
@@ -211,7 +215,8 @@ def _files_with_columns(
         return tuple(lake.columns(table.name, delta, some, columns, folder)), ()
     newer = [file for file in some if _has_derived(file[0])]
     older = [file for file in some if not _has_derived(file[0])]
-    named = sorted({*columns, *table.derived_from} - derived)
+    made = " ".join(sql for name, sql in table.derived if name in derived)
+    named = sorted({*columns, *(name for name in table.derived_from if name in made)} - derived)
     return (
         tuple(lake.columns(table.name, delta, newer, columns, folder)),
         tuple(lake.columns(table.name, delta, older, named, folder / "underived")),
@@ -318,6 +323,10 @@ def _copy_rows(
     connection: duckdb.DuckDBPyConnection, source: RowSource, rows: str, target: str
 ) -> None:
     """Writes the source's columns of a FROM source to a file, in a total order."""
+    limits = query_memory.here()
+    # Whatever else has connected since, such as the column cache, has set its own limits: in a
+    # process of a query all connections share one database.
+    connection.execute(f"SET memory_limit = '{limits.text}'; SET threads = {limits.threads}")
     connection.execute("SET preserve_insertion_order = true")
     connection.execute(
         f"COPY (SELECT {', '.join(source.columns)} FROM {rows} ORDER BY {_sort_order(source)}) "

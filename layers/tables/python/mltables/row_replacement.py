@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 
 from mltables.snapshot import quoted
+from mltables.table_columns import STRING
 from mltables.table_commit import PACKED_MARK, PIECE_MARK, TableCommit
 from mltables.table_definitions import FILE_BYTES
 from mltables.writable_table import ListedFile, WritableTable
@@ -245,7 +246,10 @@ def _write_pieces(
     :data:`FULL_FILE_ROWS`, in the table's order. Sorts only the rows' ids, and reads the rows once
     for each file. All but the last file count as full."""
     columns, identity, order = table.table.names, table.table.identity, table.table.order
-    size = " + ".join(_size_of(name, kind) for name, kind, *_ in table.table.columns)
+    sizes = [_size_of(name, kind) for name, kind, *_ in table.table.columns]
+    # The file holds these texts a second time.
+    sizes += [_size_of(f"({sql})", STRING) for _, sql in table.table.derived]
+    size = " + ".join(sizes)
     connection.execute(
         f"""
         DROP TABLE IF EXISTS partition_rows;

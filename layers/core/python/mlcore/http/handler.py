@@ -40,6 +40,10 @@ from mlcore.wire import encode
 Handler = Callable[[Event, Any], dict[str, Any]]
 
 
+_WITHOUT_LENGTH: Final = frozenset((204, 304))
+"""Statuses whose answers must not give the length of their empty body (RFC 9110, section 8.6)."""
+
+
 class ErrorFormat(NamedTuple):
     """How an API formats its error responses."""
 
@@ -197,7 +201,7 @@ def _kept(
 def _length(response: Response) -> dict[str, str]:
     """Returns the Content-Length header of a response, whose body HEAD leaves out."""
     body = response.body
-    if not isinstance(body, str | bytes):
+    if response.status in _WITHOUT_LENGTH or not isinstance(body, str | bytes):
         return {}
     return {"content-length": str(len(body.encode() if isinstance(body, str) else body))}
 

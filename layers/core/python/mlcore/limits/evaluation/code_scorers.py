@@ -35,6 +35,7 @@ def is_code(data: Any) -> bool:
 def parse_code_scorer(data: dict[str, Any]) -> CodeScorer:
     """Returns the scorer of a JSON for which :func:`is_code` is true. Raises
     InvalidParameterValue."""
+    judges.check_kinds(data)
     return _function(data) if data.get("call_source") else _ensemble(data)
 
 

@@ -97,7 +97,7 @@ def _parse(data: dict[str, Any]) -> Judge:
         raise InvalidParameterValue(
             "Failed to parse serialized scorer data: a scorer must have a name that is a string"
         )
-    _check_kinds(data)
+    check_kinds(data)
     if data.get("builtin_scorer_class"):
         return _builtin_judge(name, data)
     if data.get("call_source"):
@@ -119,7 +119,7 @@ def _parse(data: dict[str, Any]) -> Judge:
     )
 
 
-def _check_kinds(data: dict[str, Any]) -> None:
+def check_kinds(data: dict[str, Any]) -> None:
     """Checks that a scorer's JSON describes one kind of scorer. Raises InvalidParameterValue
     otherwise."""
     kinds = [field for field in _KINDS if data.get(field) is not None]

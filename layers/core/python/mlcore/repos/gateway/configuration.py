@@ -93,8 +93,8 @@ def clear(workspace: str) -> None:
 def move(workspace: str, target: str) -> None:
     """Moves the gateway configuration of a workspace to the workspace ``target``, in which none of
     its names is taken. Idempotent. Secrets stay encrypted as they are: their encryption does not
-    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile; the
-    workspace's has lost no part then."""
+    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile; what has
+    changed is then still in the workspace, but what was deleted from it may be in ``target``."""
     before = to_change(workspace)
     parts = _parts(before)
     if parts:
@@ -102,7 +102,9 @@ def move(workspace: str, target: str) -> None:
         for at in range(0, len(moved), _AT_ONCE):
             write(to_change(target), puts=moved[at : at + _AT_ONCE])
         # A part that was changed since the copy must be copied again.
-        write(before, deletes=parts[:_AT_ONCE])
+        for at in range(0, len(parts), _AT_ONCE):
+            write(before, deletes=parts[at : at + _AT_ONCE])
+            before = before._replace(revision=before.revision + 1)
     clear(workspace)
 
 
