@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests import examples, forked_workers, long_tests, scheduling
+from tests import examples, long_tests, scheduling
 
 # DynamoDB's documented example key: an accidental call to AWS itself is refused.
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
@@ -57,10 +57,6 @@ vars(providers)["is_local_module_file"] = _is_product
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return scheduling.workers()
-
-
-def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    forked_workers.fork_for(config, specs)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.GroupScheduling:

@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 REGION = "us-east-1"
 START_SECONDS = 60
 _PORTS = range(20_000, 32_000)
+_numbers = itertools.count(random.SystemRandom().choice(_PORTS))
+"""Processes that ask at the same moment begin at different places."""
 
 __all__ = [
     "Engine",
@@ -109,17 +111,11 @@ def create_table(endpoint: str, name: str | None = None) -> str:
     return name
 
 
-@functools.cache
-def _numbers(_process: int) -> Iterator[int]:
-    """Processes that ask at the same moment begin at different places, forks as well."""
-    return itertools.count(random.SystemRandom().choice(_PORTS))
-
-
 def free_port() -> int:
     """One below those that systems give to whoever asks for any, and to callers: nobody gets it
     between this answer and its use, nor while a server that has it is started again."""
     while True:
-        port = _PORTS[0] + next(_numbers(os.getpid())) % len(_PORTS)
+        port = _PORTS[0] + next(_numbers) % len(_PORTS)
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port

@@ -53,9 +53,8 @@ COMPUTING: Final = "tests/contract/"
 
 
 def workers() -> int:
-    """More than processors: much of a test's time is waiting for a server or a client. Two times as
-    many leave a fifth of two processors idle."""
-    return 2 * (os.cpu_count() or 1) + 2
+    """More than processors: much of a test's time is waiting for a server or a client."""
+    return max(2, 2 * (os.cpu_count() or 1))
 
 
 def group_of(nodeid: str) -> str:

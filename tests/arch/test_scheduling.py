@@ -151,81 +151,36 @@ def test_a_replacement_that_finds_other_tests_goes(schedule: scheduling.GroupSch
     assert replacement.sent == []
 
 
-_CONFTEST = """
-import os
-from pathlib import Path
-from tests import forked_workers, scheduling
-from xdist.workermanage import NodeManager
-
-NodeManager.EXIT_TIMEOUT = 2  # else ten seconds, for a worker that does not end
-
-def pytest_xdist_make_scheduler(config, log):
-    return scheduling.GroupScheduling(config, log)
-
-def pytest_xdist_setupnodes(config, specs):
-    if {are_forks}:
-        forked_workers.fork_for(config, specs)
-
-def pytest_collection_finish(session):
-    Path(__file__).with_name(f"collected-{{os.getpid()}}").touch()
-"""
-
-
-def _run_of_two_workers(folder: Path, *, are_forks: bool) -> str:
-    (folder / "conftest.py").write_text(_CONFTEST.format(are_forks=are_forks))
-    plugins = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, "-q", "-n", "2", "--rootdir", folder, folder],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+def test_workers_that_die_cost_no_more_in_a_run(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests import scheduling\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return scheduling.GroupScheduling(config, log)\n"
     )
-    return ran.stdout + ran.stderr
-
-
-@pytest.mark.parametrize("are_forks", [False, True])
-def test_workers_that_die_cost_no_more_in_a_run(tmp_path: Path, *, are_forks: bool) -> None:
-    """Workers that are forks collect once, those that take their place as well."""
     dies = (
         "import os\ndef test_before(): pass\ndef test_dies(): os._exit(7)\ndef test_after(): pass\n"
     )
     (tmp_path / "test_a.py").write_text(dies)
     (tmp_path / "test_b.py").write_text("".join(f"def test_{n}(): pass\n" for n in range(4)))
     (tmp_path / "test_c.py").write_text(dies)
-    printed = _run_of_two_workers(tmp_path, are_forks=are_forks)
-    assert re.search(r"2 failed, 8 passed", printed), printed
-    assert (len(list(tmp_path.glob("collected-*"))) == 1) == are_forks
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="forks are workers on Linux alone")
-def test_workers_that_are_forks_have_output_and_folders_of_their_own(tmp_path: Path) -> None:
-    test = """
-import os, sys
-
-def test_a(tmp_path, worker_id):
-    os.system(f"echo {worker_id} printed this")
-    print(worker_id, "said that", file=sys.stderr)
-    assert f"popen-{worker_id}" not in tmp_path.parts
-"""
-    (tmp_path / "test_a.py").write_text(test)
-    (tmp_path / "test_b.py").write_text(test)
-    (tmp_path / "test_c.py").write_text("import nothing_that_exists\n")
-    printed = _run_of_two_workers(tmp_path, are_forks=True)
-    for worker in ("gw0", "gw1"):
-        assert printed.count(f"\n{worker} printed this\n") == 1, printed
-        assert printed.count(f"\n{worker} said that\n") == 1, printed
-    assert re.search(r"2 failed, 1 error", printed), printed
-    assert "No module named 'nothing_that_exists'" in printed
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="forks are workers on Linux alone")
-def test_a_worker_that_does_not_end_is_killed(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(
-        "import threading\n"
-        "def test_a(): pass\n"
-        "def test_leaves_a_thread(): threading.Thread(target=threading.Event().wait).start()\n"
+    ran = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:hypothesispytest",
+            ),
+            *("-q", "-n", "2", "--rootdir", str(tmp_path), str(tmp_path)),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
-    assert "2 passed" in _run_of_two_workers(tmp_path, are_forks=True)
+    assert re.search(r"2 failed, 8 passed", ran.stdout), ran.stdout + ran.stderr

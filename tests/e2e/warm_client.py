@@ -10,14 +10,12 @@ code. A script ends as any process does, with all that the client does at the en
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib
 import json
 import os
 import runpy
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +25,9 @@ _AT_EXIT = atexit.register
 def main() -> None:
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)  # what an import prints is no answer
-        with only_python_at_exit():
-            importlib.import_module(sys.argv[1])
+        vars(atexit)["register"] = _register
+        importlib.import_module(sys.argv[1])
+        vars(atexit)["register"] = _AT_EXIT
         for line in sys.stdin:
             child = os.fork()
             if child == 0:
@@ -42,18 +41,9 @@ def main() -> None:
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-@contextlib.contextmanager
-def only_python_at_exit() -> Iterator[None]:
-    """Within the block, what libraries in machine code want to do at the end is forgotten: they
-    wait for threads that no fork has."""
-    vars(atexit)["register"] = _register
-    try:
-        yield
-    finally:
-        vars(atexit)["register"] = _AT_EXIT
-
-
 def _register(function: Any, *arguments: Any, **named: Any) -> Any:
+    """Registers what is to be done at the end, but for what libraries in machine code do: they wait
+    for threads that no fork has."""
     if isinstance(function, types.BuiltinFunctionType):
         return function
     return _AT_EXIT(function, *arguments, **named)
