@@ -17,6 +17,7 @@ from mltables import event_names, span_attribute_columns, time_travel, trace_met
 from mltables.dialect import map_lookups
 from mltables.dialect.source_columns import sources_of
 from mltables.dialect.syntax_nodes import find_all
+from mltables.file_pruning import renames_columns
 from mltables.table_columns import Table
 from mltables.table_definitions import SPANS, TABLES, TRACES
 from mltables.views import VIEWS
@@ -147,11 +148,9 @@ def needs_all_columns(query: exp.Query) -> bool:
         elif isinstance(node, exp.Join):
             if node.method.upper() == "NATURAL":
                 return True
-        elif isinstance(node, exp.TableAlias):
-            if node.args.get("columns") and isinstance(node.parent, exp.Table):
-                return True
-            rows.add(node.name.lower())
-        elif isinstance(node, exp.Table):
+        elif isinstance(node, exp.Table) and renames_columns(node):
+            return True
+        elif isinstance(node, exp.Table | exp.TableAlias):
             rows.add(node.name.lower())
         elif isinstance(node, exp.Column) and not node.table:
             columns.add(node.name.lower())

@@ -94,6 +94,15 @@ class Entries:
         self.items += added
         return added
 
+    def read_all(self, limit: int | None = None) -> None:
+        """Reads all pages that are left.
+
+        Args:
+            limit: length of each page; None for pages that become longer.
+        """
+        while not self.done:
+            self.read(limit)
+
     def hold(self, most: int) -> None:
         """Limits the next page of this index range to ``most`` entries."""
         self._next = min(self._next, most)

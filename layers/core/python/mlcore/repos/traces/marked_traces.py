@@ -33,8 +33,7 @@ def every(experiment_id: str) -> list[Key]:
     """Returns the keys of all of an experiment's traces and packs of spans that the indexer has not
     processed yet."""
     entries = _entries(experiment_id)
-    while not entries.done:
-        entries.read()
+    entries.read_all()
     return list(map(key_of_item, entries.items))
 
 

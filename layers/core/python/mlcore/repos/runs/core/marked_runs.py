@@ -34,7 +34,7 @@ class MarkedRuns:
     def reads(self) -> list[Callable[[], None]]:
         """Returns functions that read which runs the indexer has not processed. The caller runs
         them, in parallel with others, before it calls :meth:`runs`."""
-        return [partial(_read_all, self._entries)]
+        return [partial(self._entries.read_all, MARKS_PAGE)]
 
     def runs(self) -> set[Key]:
         return set(self._entries.candidate_keys())
@@ -51,8 +51,3 @@ def to_process(experiment_id: str) -> list[Key]:
         attributes=[*KEY, Run.lsi5sk],
     )
     return [key_of_item(entry) for entry in entries if marks.since(Run.of(entry))]
-
-
-def _read_all(entries: Entries) -> None:
-    while not entries.done:
-        entries.read(MARKS_PAGE)
