@@ -12,10 +12,15 @@ _MAX_BYTES: Final = 400 * 1024
 
 
 def check(item: Raw) -> None:
-    """Raises ItemTooLarge if DynamoDB would not store the item. The size is estimated, at most a
-    few bytes too high for each number and container."""
-    if sum(_text(name) + _bytes(value) for name, value in item.items()) > _MAX_BYTES:
+    """Raises ItemTooLarge if DynamoDB would not store the item, by :func:`estimate`."""
+    if estimate(item) > _MAX_BYTES:
         raise failures.item_too_large()
+
+
+def estimate(item: Raw) -> int:
+    """Returns the size of an item in bytes, at most a few bytes too high for each number and
+    container."""
+    return sum(_text(name) + _bytes(value) for name, value in item.items())
 
 
 def _bytes(value: Raw) -> int:

@@ -83,6 +83,8 @@ class Skill(NamedTuple):
     last_updated_at: int
     revision: int = 0
     """Revision of the stored item; 0 before it is stored."""
+    is_moved: bool = False
+    """Whether it is in another workspace, and here are only versions that are to be deleted."""
 
 
 class SkillVersion(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attribute_types import BytesAttribute, IntAttribute, TextAttribute
+from mlcore.db.attribute_types import BytesAttribute, FlagAttribute, IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 
 class MCPServer(Item):
     """An MCP server. ``icons``, ``tags``, ``aliases`` (alias → version), ``versions`` (version →
-    its status and time of creation) and ``endpoints`` (id → access endpoint) are JSON."""
+    its status and time of creation) and ``endpoints`` (id → access endpoint) are JSON. With
+    ``is_moved`` the server is in another workspace, and this item is to be deleted."""
 
     pattern = keys.MCP_SERVER
 
@@ -26,6 +27,7 @@ class MCPServer(Item):
     last_updated_by = TextAttribute(null=True)
     created_at = IntAttribute()
     last_updated_at = IntAttribute()
+    is_moved = FlagAttribute(null=True)
 
 
 class MCPServerVersion(Item):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attribute_types import IntAttribute, TextAttribute
+from mlcore.db.attribute_types import FlagAttribute, IntAttribute, TextAttribute
 from mlcore.models.base import Item
 
 
 class Skill(Item):
     """A skill. Four attributes are JSON: ``icons``, ``tags``, ``aliases`` (alias → version), and
-    ``states`` (version, if not deleted → [status, type of source, hash of source])."""
+    ``states`` (version, if not deleted → [status, type of source, hash of source]). With
+    ``is_moved`` the skill is in another workspace, and this item is to be deleted."""
 
     pattern = keys.SKILL
 
@@ -26,6 +27,7 @@ class Skill(Item):
     last_updated_by = TextAttribute(null=True)
     created_at = IntAttribute()
     last_updated_at = IntAttribute()
+    is_moved = FlagAttribute(null=True)
 
 
 class SkillVersion(Item):

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import ConditionExpression, Raw
-from mlcore.db.table import Delete, Operation, Put, table
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
 from mlcore.entities.mcp_servers import (
     DELETED,
     AccessEndpoint,
@@ -27,7 +27,8 @@ from mlcore.entities.mcp_servers import (
 from mlcore.ids import now_ms
 from mlcore.models.mcp_servers import MCPServer as ServerItem
 from mlcore.models.mcp_servers import MCPServerVersion as VersionItem
-from mlcore.repos.workspaces import guarded_writes
+from mlcore.repos.workspaces import guarded_writes, versioned_moves
+from mlcore.repos.workspaces.versioned_moves import VersionedMove, item_at
 
 _VERSIONS_AT_ONCE: Final = 60
 """Versions deleted in one transaction, which leaves room for the grants on the server."""
@@ -158,21 +159,46 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
 
 def is_taken(server: MCPServer, workspace: str) -> bool:
     """Whether a workspace has an MCP server of the same name that is another one: not the copy that
-    an interrupted :func:`move` has made."""
-    other = find(workspace, server.name)
+    release 0.1.0 made before it was interrupted."""
+    other = None if server.is_moved else find(workspace, server.name)
     return other is not None and other.created_at != server.created_at
 
 
 def move(server: MCPServer, workspace: str) -> None:
-    """Moves an MCP server, its versions first, to a workspace that has no other server of its name.
-    Idempotent: a copy that an interrupted call has made is complete and stays, with what was
-    changed in it since."""
-    if find(workspace, server.name) is None:
-        _, versions = find_with_versions(server.workspace, server.name)
-        moved = [version._replace(workspace=workspace, revision=0) for version in versions]
-        table.batch_write([_version_item(version) for version in moved])
-        table.put(_item(server._replace(workspace=workspace, revision=0)))
-    delete(server)
+    """Moves an MCP server with its versions to a workspace that has no other server of its name.
+    Idempotent. A copy that an interrupted call of release 0.1.0 has made is complete and stays.
+    Raises WriteConflict if the server or one of its versions is changed meanwhile."""
+    key = keys.mcp_server(server.workspace, server.name)
+    raw = table.get(key)
+    if raw is None:
+        return
+    stored = _server(server.workspace, raw)
+    if stored.is_moved or versioned_moves.execute(
+        _moving(raw, stored, workspace),
+        lambda other: ServerItem.of(other).created_at == stored.created_at,
+    ):
+        left = find(server.workspace, server.name)
+        if left is not None:
+            delete(left)
+
+
+def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:
+    key = keys.mcp_server(server.workspace, server.name)
+    unchanged, mark = _unchanged(server.revision, server.created_at), Update()
+    mark.set(ServerItem.is_moved, True)
+    mark.add(ServerItem.version, 1)
+    mark.require_equal(ServerItem.version, server.revision)
+    mark.require_equal(ServerItem.created_at, server.created_at)
+    pk = keys.mcp_server_version(server.workspace, server.name, "").pk
+    copies, deletions = list[Raw](), list[Delete]()
+    for item in table.query_all(pk, prefix=keys.mcp_server_version_prefix()):
+        version = VersionItem.of(item)
+        deletions.append(Delete(key_of_item(item), _unchanged(version.version)))
+        if version.number in server.versions:
+            place = keys.mcp_server_version(workspace, server.name, version.number)
+            copies.append(item_at(place, item))
+    copy = item_at(keys.mcp_server(workspace, server.name), raw)
+    return VersionedMove(copy, copies, Delete(key, unchanged), deletions, ItemUpdate(key, mark))
 
 
 def _putting(version: MCPServerVersion) -> Put:
@@ -222,6 +248,7 @@ def _item(server: MCPServer) -> Raw:
         last_updated_by=server.last_updated_by,
         created_at=server.created_at,
         last_updated_at=server.last_updated_at,
+        is_moved=server.is_moved or None,
         version=server.revision + 1,
         updated_at=now_ms(),
     )
@@ -261,6 +288,7 @@ def _server(workspace: str, raw: Raw) -> MCPServer:
         created_at=item.created_at,
         last_updated_at=item.last_updated_at,
         revision=item.version,
+        is_moved=bool(item.is_moved),
     )
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, Operation, Put, table
+from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
 from mlcore.entities.skills import (
     DELETED,
     MLFLOW,
@@ -30,7 +30,8 @@ from mlcore.entities.skills import (
 from mlcore.ids import now_ms
 from mlcore.models.skills import Skill as SkillItem
 from mlcore.models.skills import SkillVersion as VersionItem
-from mlcore.repos.workspaces import guarded_writes
+from mlcore.repos.workspaces import guarded_writes, versioned_moves
+from mlcore.repos.workspaces.versioned_moves import VersionedMove, item_at
 
 _VERSIONS_AT_ONCE: Final = 40
 """Versions deleted in one transaction, which leaves room for the grants on the skill."""
@@ -182,22 +183,48 @@ def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
 
 
 def is_taken(skill: Skill, workspace: str) -> bool:
-    """Whether another skill in ``workspace`` has the name of ``skill``. A copy of ``skill`` that an
-    interrupted :func:`move` made there does not count."""
-    other = find(workspace, skill.identity)
+    """Whether another skill in ``workspace`` has the name of ``skill``. A copy of ``skill`` that
+    release 0.1.0 made there before it was interrupted does not count."""
+    other = None if skill.is_moved else find(workspace, skill.identity)
     return other is not None and other.created_at != skill.created_at
 
 
 def move(skill: Skill, workspace: str) -> None:
-    """Moves a skill without uploaded files to a workspace that has no other skill of its name;
-    versions first. Idempotent: a copy that an interrupted call has made is complete and stays, with
-    what was changed in it since."""
-    if find(workspace, skill.identity) is None:
-        _, versions = find_with_versions(skill.workspace, skill.identity)
-        moved = [version._replace(workspace=workspace, revision=0) for version in versions]
-        table.batch_write([_version_item(version) for version in moved])
-        table.put(_item(skill._replace(workspace=workspace, revision=0)))
-    delete(skill)
+    """Moves a skill without uploaded files to a workspace that has no other skill of its name.
+    Idempotent. A copy that an interrupted call of release 0.1.0 has made is complete and stays.
+    Raises WriteConflict if the skill or one of its versions is changed meanwhile."""
+    raw = table.get(keys.skill(skill.workspace, *skill.identity))
+    if raw is None:
+        return
+    stored = _skill(skill.workspace, raw)
+    if stored.is_moved or versioned_moves.execute(
+        _moving(raw, stored, workspace),
+        lambda other: SkillItem.of(other).created_at == stored.created_at,
+    ):
+        left = find(skill.workspace, skill.identity)
+        if left is not None:
+            delete(left)
+
+
+def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:
+    key = keys.skill(skill.workspace, *skill.identity)
+    mark = Update()
+    mark.set(SkillItem.is_moved, True)
+    mark.add(SkillItem.version, 1)
+    mark.require_equal(SkillItem.version, skill.revision)
+    mark.require_equal(SkillItem.created_at, skill.created_at)
+    copies, deletions = list[Raw](), list[Delete]()
+    for item in _version_items(skill.workspace, skill.identity):
+        version, same = VersionItem.of(item), ConditionExpression()
+        same.require_equal(VersionItem.version, version.version)
+        deletions.append(Delete(key_of_item(item), same))
+        if version.number in skill.versions:
+            place = keys.skill_version(workspace, *skill.identity, version.number)
+            there = {VersionItem.workspace.attr_name: VersionItem.workspace.raw(workspace)}
+            copies.append(item_at(place, item) | there)
+    copy = item_at(keys.skill(workspace, *skill.identity), raw)
+    deletion = Delete(key, _unchanged(skill))
+    return VersionedMove(copy, copies, deletion, deletions, ItemUpdate(key, mark))
 
 
 def _version_items(workspace: str, identity: SkillIdentity) -> list[Raw]:
@@ -252,6 +279,7 @@ def _item(skill: Skill) -> Raw:
         last_updated_by=skill.last_updated_by,
         created_at=skill.created_at,
         last_updated_at=skill.last_updated_at,
+        is_moved=skill.is_moved or None,
         version=skill.revision + 1,
         updated_at=now_ms(),
     )
@@ -275,6 +303,7 @@ def _skill(workspace: str, raw: Raw) -> Skill:
         created_at=item.created_at,
         last_updated_at=item.last_updated_at,
         revision=item.version,
+        is_moved=bool(item.is_moved),
     )
 
 

@@ -3,18 +3,20 @@ consistent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.attribute_types import TextAttribute
-from mlcore.db.expression import Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, table
+from mlcore.db.table import Delete, Put, TransactionFailed, table
 from mlcore.entities.webhooks import EventName, Webhook
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import guarded_writes
+from mlcore.repos.workspaces.versioned_moves import item_at
 
 
 def put(webhook: Webhook) -> None:
@@ -76,6 +78,34 @@ def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
     except ConditionFailed:
         return None
     return _webhook(webhook.workspace, item)
+
+
+def move(webhook: Webhook, workspace: str, seal_again: Callable[[Webhook], str]) -> None:
+    """Moves a webhook to another workspace, in one transaction. Does nothing if it was deleted or
+    moved meanwhile. A copy that an interrupted call of release 0.1.0 has made stays.
+
+    Args:
+        seal_again: returns the webhook's secret, encrypted for the other workspace.
+
+    Raises:
+        WriteConflict: the webhook was changed since it was read.
+    """
+    key = keys.webhook(webhook.workspace, webhook.webhook_id)
+    raw = table.get(key)
+    if raw is None:
+        return
+    copy = item_at(keys.webhook(workspace, webhook.webhook_id), raw)
+    if secret := seal_again(_webhook(webhook.workspace, raw)):
+        copy[WebhookItem.secret.attr_name] = WebhookItem.secret.raw(secret)
+    absent, unchanged = ConditionExpression(), ConditionExpression()
+    absent.require_absent(WebhookItem.PK)
+    unchanged.require_equal(WebhookItem.version, WebhookItem.of(raw).version)
+    try:
+        table.transact([Put(copy, absent), Delete(key, unchanged)], new_ulid())
+    except TransactionFailed as failed:
+        if failed.items.get(0) is None:
+            raise WriteConflict from failed
+        delete(webhook)
 
 
 def delete(webhook: Webhook) -> None:

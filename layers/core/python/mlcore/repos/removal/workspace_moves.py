@@ -1,6 +1,5 @@
-"""Moves experiments, registered models, alerts and webhooks to another workspace. A webhook is
-first written to the other workspace and then deleted from its own; the others are moved in
-transactions. The caller handles permissions.
+"""Moves experiments, registered models, alerts and webhooks to another workspace, each in a
+transaction. The caller handles permissions.
 """
 
 from __future__ import annotations
@@ -156,9 +155,11 @@ def registered_model(key: Key, workspace: str) -> None:
 
 def webhook(entity: Webhook, workspace: str) -> None:
     """Moves a webhook to another workspace and encrypts its secret again for that workspace."""
-    secret = secret_values.seal(secret_values.open_secret(entity), workspace, entity.webhook_id)
-    webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
-    webhook_items.delete(entity)
+
+    def sealed(stored: Webhook) -> str:
+        return secret_values.seal(secret_values.open_secret(stored), workspace, stored.webhook_id)
+
+    webhook_items.move(entity, workspace, sealed)
 
 
 def alert(entity: Alert, workspace: str) -> None:

@@ -1,0 +1,106 @@
+"""Moves an entity whose item lists its versions (an MCP server, a skill) to another workspace.
+
+One transaction moves the entity's own item, and with it the items of its versions if they fit. Of
+an entity with more versions, these are copied first; the copies are ignored until the entity is
+there. After that transaction, versions that are left in the old workspace are only to be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mlcore.db import item_size
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import (
+    Check,
+    Delete,
+    ItemUpdate,
+    Operation,
+    Put,
+    TransactionFailed,
+    key_of_item,
+    table,
+)
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import Item
+from mlcore.optimistic_retry import WriteConflict
+
+OPERATIONS: Final = 100
+"""Operations that one transaction of DynamoDB may have."""
+MAX_BYTES: Final = 3_500_000
+"""Size of the items that one transaction writes; DynamoDB allows 4 MB for the whole request."""
+
+
+class VersionedMove(NamedTuple):
+    """The writes that move an entity with its versions."""
+
+    copy: Raw
+    """The entity's own item in the other workspace."""
+    copies: Sequence[Raw]
+    """The items of its versions there."""
+    deletion: Delete
+    """Deletes the entity's own item if it is as it was read."""
+    deletions: Sequence[Delete]
+    """Delete the items of its versions, each if it is as it was read."""
+    mark: ItemUpdate
+    """Marks the entity's own item as moved, if it is as it was read: in place of ``deletion`` if
+    the transaction has no room for all of ``deletions``."""
+
+
+def item_at(key: Key, item: Raw) -> Raw:
+    """Returns an item as it is to be stored under another key, from now on."""
+    changed = ((Item.PK, key.pk), (Item.SK, key.sk), (Item.updated_at, now_ms()))
+    return item | {attribute.attr_name: attribute.raw(value) for attribute, value in changed}
+
+
+def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
+    """Moves an entity with its versions. Returns whether items of it are left in the old workspace,
+    which are to be deleted: it has very many versions, or release 0.1.0 has copied it before.
+
+    A change that a request makes at the same time is not lost, except one of a version beyond the
+    first ninety or so.
+
+    Args:
+        is_copy: whether an item of the other workspace is a copy of this entity.
+
+    Raises:
+        WriteConflict: the entity or a version was changed since it was read, or the other workspace
+            has another entity of this name.
+    """
+    absent = ConditionExpression()
+    absent.require_absent(Item.PK)
+    copies = list(move.copies)
+    fits = len(copies) + len(move.deletions) + 2 <= OPERATIONS
+    room = MAX_BYTES - item_size.estimate(move.copy)
+    try:
+        if not fits or sum(map(item_size.estimate, copies)) > room:
+            for batch in _batches(copies):
+                check = Check(key_of_item(move.copy), absent)
+                table.transact([check, *map(Put, batch)], new_ulid())
+            copies = []
+        deletions = move.deletions[: OPERATIONS - 2 - len(copies)]
+        is_left = len(deletions) < len(move.deletions)
+        source: Operation = move.mark if is_left else move.deletion
+        table.transact([Put(move.copy, absent), source, *deletions, *map(Put, copies)], new_ulid())
+    except TransactionFailed as failed:
+        there = failed.items.get(0)
+        if there is not None and is_copy(there):
+            return True
+        raise WriteConflict from failed
+    return is_left
+
+
+def _batches(items: Sequence[Raw]) -> Iterator[list[Raw]]:
+    """Yields items in groups that fit into one transaction, beside another operation."""
+    batch, size = list[Raw](), 0
+    for item in items:
+        more = item_size.estimate(item)
+        if batch and (len(batch) == OPERATIONS - 1 or size + more > MAX_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += more
+    if batch:
+        yield batch
