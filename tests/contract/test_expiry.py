@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import indexer.app
 from indexer.history import history_packing
-from indexer.lifecycle import expiry_times
+from indexer.lifecycle import expiry, expiry_times
 from indexer.projection import quiet_runs
 from indexer.verification import rebuild
 from mlcore import artifacts as port
 from mlcore import errors
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.db import keys
+from mlcore.db.table import table
 from mlcore.repos.removal import garbage
 from mlcore.repos.runs.core import marked_experiments
 from mlcore.repos.settings import stored_settings
@@ -237,6 +238,62 @@ def test_garbage_goes_for_good_wherever_its_removal_was_cut(store: Store, files:
     assert files.list(f"0/{run_id}") == []
     forget()
     api.new_experiment("gone")
+
+
+def test_a_run_restored_while_its_experiment_expires_keeps_its_reference(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the indexer's read of the run and its writes. Without the reference nobody finds the
+    run by its id."""
+    stored_settings.put("ttl_policy", POLICY)
+    experiment_id = store.api.new_experiment("e")
+    set_ttl = expiry._set_ttl_of_run
+
+    def late(*arguments: Any) -> None:
+        store.api.post("runs/restore", run_id=run_id)
+        set_ttl(*arguments)
+
+    with following(store) as stream:
+        run_id = furnish(store, experiment_id)
+        assert indexer.app.index(stream.fresh()) is None
+        store.api.post("experiments/delete", experiment_id=experiment_id)
+        monkeypatch.setattr(expiry, "_set_ttl_of_run", late)
+        assert indexer.app.index(stream.fresh()) is None
+        monkeypatch.setattr(expiry, "_set_ttl_of_run", set_ttl)
+        assert indexer.app.index(stream.fresh()) is None
+    end_times = ends(store, experiment_id, run_id)
+    assert (end_times["RUN#REF"], end_times[f"R#{run_id}"]) == (None, None)
+
+
+def test_a_restored_experiment_keeps_its_runs_wherever_the_indexer_was_cut(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The indexer is cut while it sets the TTLs, and the experiment restored before it goes on."""
+    stored_settings.put("ttl_policy", POLICY)
+    update, cut_at, count = table.update, 0, 0
+
+    def cut(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == cut_at:
+            raise errors.TemporarilyUnavailable("cut")
+        return update(*arguments)
+
+    with following(store) as stream:
+        while count >= cut_at:
+            cut_at, count = cut_at + 1, 0
+            experiment_id = store.api.new_experiment(f"e{cut_at}")
+            run_id = store.api.new_run(experiment_id)
+            assert indexer.app.index(stream.fresh()) is None
+            store.api.post("experiments/delete", experiment_id=experiment_id)
+            records = stream.fresh()
+            with monkeypatch.context() as patched:
+                patched.setattr(table, "update", cut)
+                assert (indexer.app.index(records) is None) == (count < cut_at)
+            store.api.post("experiments/restore", experiment_id=experiment_id)
+            assert indexer.app.index([*records, *stream.fresh()]) is None
+            assert set(ends(store, experiment_id, run_id).values()) == {None}, cut_at
+    assert cut_at > 3
 
 
 @examples(15)

@@ -96,11 +96,12 @@ def test_the_last_one_leaves_while_another_comes(
     assert left_over > 5
 
 
+@pytest.mark.parametrize("room", [dictionary_page.ROOM, 0])
 def test_a_rebuild_takes_away_what_nobody_holds(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """What a killed indexer left behind is no fault, and goes."""
-    monkeypatch.setattr(dictionary_page, "ROOM", 0)
+    """What a killed indexer left behind is no fault, and goes: from the first page, too."""
+    monkeypatch.setattr(dictionary_page, "ROOM", room)
     with following(store) as stream:
         experiment_id = store.api.new_experiment("left behind")
         store.api.new_run(experiment_id, run_name="magpie", tags=pairs({"owner": "annie"}))
@@ -108,13 +109,16 @@ def test_a_rebuild_takes_away_what_nobody_holds(
     unheld = dictionary_page.DictionaryEntry(
         experiment_id, text_items.RUN, Posting("tags.owner", IndexToken(VALUE, "hannah"))
     )
-    table.batch_write(text_dictionary.items(unheld))
+    page = partition_scan.first_dictionary_page(experiment_id)
+    text_dictionary.put_all(dictionary_page.add_entries(page or None, [unheld]))
     report = rebuild.verify(experiment_id, patience=0)
     assert (report.findings, report.behind) == ([], [])
     rebuild.reindex(experiment_id)
     left = {item["SK"]["S"] for item in table.query_all(keys.experiment(experiment_id).pk)}
-    assert not [sort_key for sort_key in left if "hannah" in sort_key]
-    assert [sort_key for sort_key in left if "run_text#annie" in sort_key]
+    left.update(partition_scan.first_dictionary_page(experiment_id))
+    assert not [text for text in left if "hannah" in text]
+    listed = '["run","tags.owner","annie"]' if room else "run_text#annie"
+    assert [text for text in left if listed in text]
     assert rebuild.verify(experiment_id, patience=0).findings == []
 
 

@@ -21,6 +21,7 @@ nothing else; ``reindex`` removes it.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from random import getrandbits
@@ -91,8 +92,19 @@ def entry_of_item(experiment_id: str, item: Raw) -> DictionaryEntry | None:
         return None
     fts = Fts.of(item)
     field = text_fields.NAME if fts.field is None else fts.field
+    return DictionaryEntry(experiment_id, kind, _posting(field, fts.entity_id))
+
+
+def entry_named(experiment_id: str, name: str) -> DictionaryEntry:
+    """Returns the entry that has this name on the first page of an experiment's full-text
+    dictionary (:attr:`DictionaryEntry.name`)."""
+    kind, field, text = json.loads(name)
+    return DictionaryEntry(experiment_id, kind, _posting(field, text))
+
+
+def _posting(field: str, text: str) -> Posting:
     level = WORD if text_fields.has_words(field) else VALUE
-    return DictionaryEntry(experiment_id, kind, Posting(field, IndexToken(level, fts.entity_id)))
+    return Posting(field, IndexToken(level, text))
 
 
 def matches_key(experiment_id: str, item: Raw) -> bool:
@@ -108,7 +120,18 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
     """Returns the items that an experiment's full-text dictionary must have for the given FTS items
     (its full-text index). Texts on the dictionary's first page need no items."""
-    entries = dict.fromkeys(_entries_of(fts_items))
+    return items_beside(first_page, entries_needed_by(fts_items))
+
+
+def entries_needed_by(fts_items: Iterable[Raw]) -> list[DictionaryEntry]:
+    """Returns the entries that the full-text dictionary must have for the given FTS items, each
+    once."""
+    return list(dict.fromkeys(_entries_of(fts_items)))
+
+
+def items_beside(first_page: Page, entries: Iterable[DictionaryEntry]) -> list[Raw]:
+    """Returns the items of those entries that are not on the first page of the full-text
+    dictionary."""
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 
 
@@ -124,7 +147,7 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Di
     """Returns, for each experiment whose full-text dictionary lacks entries for the given FTS
     items, the dictionary's first page (None if there is none) and these entries. One BatchGetItem
     per hundred items."""
-    entries = list(dict.fromkeys(_entries_of(fts_items)))
+    entries = entries_needed_by(fts_items)
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
     lasts = [item_keys(entry)[-1] for entry in entries]
     read = iter(table.batch_get([*pages.values(), *lasts]))

@@ -129,9 +129,17 @@ def _experiment(key: Key, meta: Raw, *, had_ttl: bool) -> None:
 
 
 def _set_ttl_of_run(item: Raw, end: int | None) -> None:
+    """Sets or removes the TTL of a run and of its reference, without which the run is not found by
+    its id. Between the two writes the reference has the later end, because this process may be
+    killed there, or the run may have been restored since it was read."""
     run = Run.of(item)
-    if run.ttl != end:
-        _set_ttl(keys.run_ref(run.run_id), None if end is None else expiry_times.later(end))
+    if run.ttl == end:
+        return
+    is_earlier = end is not None and (run.ttl is None or end < run.ttl)
+    if is_earlier and not _set_ttl_of_source(key_of_item(item), item, end):
+        return
+    _set_ttl(keys.run_ref(run.run_id), None if end is None else expiry_times.later(end))
+    if not is_earlier:
         _set_ttl_of_source(key_of_item(item), item, end)
 
 

@@ -78,6 +78,8 @@ class Partition:
         self.pk = keys.experiment(experiment_id).pk
         self.dictionary_page = first_dictionary_page(experiment_id)
         """The first page of the dictionary; its texts need no items of their own."""
+        self.unneeded = set(self.dictionary_page)
+        """Names of the entries on this page that no source has required so far."""
         self.running = set(marked_runs.to_process(experiment_id))
         """The keys of the runs that the indexer has not indexed yet."""
         self.marked = len(marked_traces.every(experiment_id))
@@ -97,7 +99,10 @@ class Partition:
         of required index items and of the items that they need in the full-text dictionary. Leaves
         out full-text items if the full-text index is outdated."""
         required = list(items)
-        for item in (*required, *text_dictionary.items_needed_by(required, self.dictionary_page)):
+        entries = text_dictionary.entries_needed_by(required)
+        self.unneeded.difference_update(entry.name for entry in entries)
+        listed = text_dictionary.items_beside(self.dictionary_page, entries)
+        for item in (*required, *listed):
             if self.outdated and _is_full_text(item):
                 continue
             unseen.add(hash(key_of_item(item).sk))
@@ -114,6 +119,8 @@ def suspects(partition: Partition) -> Iterator[Suspects]:
         yield from _run(partition, run_items, unseen)
     for _, wanted in _traces(partition):
         partition.expects(unseen, wanted.values())
+    for name in partition.unneeded:
+        partition.unheld[text_dictionary.entry_named(partition.experiment_id, name)] = None
     yield from _indexes(partition, unseen)
     if unseen:
         yield from _missing(partition, unseen)
