@@ -8,7 +8,7 @@ is found by the hash of its content and by how many equal requests the execution
 calls may be made in parallel. The steps must follow from the job's parameters and from the answers
 alone, otherwise requests differ and are made again.
 
-Calls that fail are stored, too, because the steps after them depend on the failure.
+Calls that fail at the provider are stored, too, because the steps after them depend on the failure.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class CallJournal:
         Raises:
             GatewayCallFailed: the call failed, now or in an earlier execution of the job, or the
                 model's answer is too long to be stored.
-            TemporarilyUnavailable: the table cannot be reached, so the call is not stored.
+            TemporarilyUnavailable, RequestLimitExceeded: the table or the secrets cannot be reached
+                or are busy, so the call is not stored.
             OutOfTime, JobStopped: see :meth:`JobExecution.check`.
         """
         call = self._next_call(endpoint, chat)
@@ -148,8 +149,9 @@ class CallJournal:
     def _make(
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
-        """Makes a call, and again after a short pause if the provider was busy. Returns the
-        completion or the failure as the JSON object that is stored."""
+        """Makes a call, and again after a short pause if it failed with 429 or 5xx, up to
+        :data:`_ATTEMPTS` times. Returns the completion or the failure as the JSON object that is
+        stored."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return {_COMPLETION: self._complete(workspace, endpoint, chat, username)}
@@ -158,6 +160,8 @@ class CallJournal:
             except errors.MlflowError as error:
                 pause = _pause_seconds(error, attempt)
                 if pause is None:
+                    if isinstance(error, errors.RequestLimitExceeded):
+                        raise  # this server's table or secrets were busy, not the provider
                     return {_FAILURE: {"status": error.status, "message": error.message}}
                 time.sleep(pause)
                 self._work.check()

@@ -149,6 +149,21 @@ def test_failures_of_the_model_are_kept_after_further_attempts(
     assert result(job_id)["steps"][4:] == ["fine", "fine"]
 
 
+@pytest.mark.parametrize("passing", [errors.RequestLimitExceeded, errors.TemporarilyUnavailable])
+def test_a_busy_table_is_no_failure_of_the_model(
+    world: World, passing: type[errors.MlflowError]
+) -> None:
+    def busy(_chat: Json) -> Any:
+        raise passing("The endpoint cannot be read.")
+
+    world.model.said = busy
+    job_id = submit()
+    assert len(world.work()) == 1, "the message comes again"
+    world.model.said = lambda _chat: {"next": "fine"}
+    assert world.work() == []
+    assert result(job_id)["steps"][1:] == ["fine"] * 5
+
+
 def test_a_long_wait_is_not_waited_for(world: World) -> None:
     def failing(_chat: Json) -> Any:
         raise errors.GatewayCallFailed(429, "The budget is spent.", "3600")
