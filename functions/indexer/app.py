@@ -3,10 +3,10 @@ child items, history packs) equal to their sources. It also sends webhook events
 removals, and lets deleted entities expire.
 
 All records of a batch that concern one entity are handled together. The derived items are computed
-from the source items as they are now, not from the order of the records. If a record fails, its
-sequence number is returned and Lambda delivers the batch again from there. If the first record
-fails, the function raises instead, so that its error metric counts the failure; Lambda delivers the
-whole batch again. All writes are idempotent.
+from the source items as they are now, not from the order of the records. If records fail, the
+function returns the sequence number from which Lambda must deliver the batch again. If that is the
+first record, the function raises instead, so that its error metric counts the failure; Lambda then
+delivers the batch again in two halves. All writes are idempotent.
 """
 
 from __future__ import annotations
@@ -64,18 +64,19 @@ gc_threshold.raise_gc_threshold()
 
 
 class NothingIndexed(Exception):
-    """Raised if the first stream record of a batch cannot be indexed; the log has the reason."""
+    """Raised if nothing of a batch of stream records counts as indexed, because the first record
+    must be delivered again; the log has the reason."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handles a batch of a DynamoDB stream and returns the sequence number of the first record that
-    failed, if one did. An event without records comes from the schedule and starts the search for
-    quiet runs (see :mod:`indexer.projection.quiet_runs`) and a pass of the archival of traces
-    (:mod:`indexer.lifecycle.trace_archival`).
+    """Handles a batch of a DynamoDB stream and returns, if something failed, the sequence number of
+    the first record to deliver again. An event without records comes from the schedule and starts
+    the search for quiet runs (see :mod:`indexer.projection.quiet_runs`) and a pass of the archival
+    of traces (:mod:`indexer.lifecycle.trace_archival`).
 
     Raises:
-        NothingIndexed: the first record of the batch failed. Lambda then halves the batch, so that
-            a record that always fails blocks no other.
+        NothingIndexed: the first record of the batch must be delivered again. Lambda then halves
+            the batch, so that a record that always fails is delivered alone and given up at last.
     """
     if "Records" not in event:
         quiet_runs.sweep()
@@ -89,9 +90,9 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def index(records: Sequence[Record]) -> str | None:
-    """Passes each stream record to the function (projector) that keeps the derived items of its
-    item type up to date. Returns the sequence number of the first record that a failed function
-    got; None if all functions succeeded."""
+    """Passes each stream record to the functions (projectors) for its item type, which keep derived
+    items up to date or act on the record. Returns the sequence number of the first record that a
+    failed function got; None if all functions succeeded."""
     failed: list[int] = []
     for projector, positions in _by_projector(records, _projectors).items():
         try:
@@ -109,8 +110,8 @@ def index(records: Sequence[Record]) -> str | None:
 
 def run_side_effects(records: Sequence[Record]) -> None:
     """Performs the actions that need the stream records themselves, so that the command `reindex`
-    cannot repeat them: sends webhook deliveries, requests the removal of files of removed entities,
-    lets archived models expire. Idempotent.
+    cannot repeat them: sends deliveries of webhooks and alerts, requests the removal of files of
+    removed entities, lets deleted entities and archived models expire. Idempotent.
 
     Raises:
         Exception: any error of these actions.
@@ -121,7 +122,7 @@ def run_side_effects(records: Sequence[Record]) -> None:
 
 def queues_of(records: Sequence[Record]) -> list[str]:
     """Returns the names of the environment variables with the URLs of those SQS queues to which
-    :func:`run_side_effects` sends messages for these stream records."""
+    :func:`run_side_effects` may send messages for these stream records."""
     names = []
     if any(map(_announces, records)):
         names.append(webhook_events.QUEUE)
@@ -168,8 +169,8 @@ def _side_effects(record: Record) -> Iterator[Projector]:
 
 
 def _announces(record: Record) -> bool:
-    """Whether a record has a new event of webhooks. Items of other types use the attribute for the
-    stream's filter alone."""
+    """Whether a record has a new event for webhooks or of an alert. Items of other types use the
+    attribute for the stream's filter alone."""
     return _type(record) in ANNOUNCING and webhook_events.announces(record["dynamodb"])
 
 

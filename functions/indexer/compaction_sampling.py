@@ -11,13 +11,13 @@ _DIGITS: Final = 8
 
 
 def is_due(key: Key, probability: float) -> bool:
-    """Decides whether the write of an item triggers a check for compaction: yes for the given share
-    of all keys.
+    """Decides whether the write of an item triggers a check for compaction: yes for about the given
+    share of all keys.
 
-    The decision depends only on the digest at the end of the item's key, so a redelivered record
-    decides the same.
+    The decision depends only on the share and on the digest at the end of the item's key, so a
+    redelivered record decides the same.
 
     Args:
-        probability: from 0 to 1.
+        probability: the share; from 1 on, each write triggers a check.
     """
     return int(key.sk[-_DIGITS:], 16) / 16**_DIGITS < probability

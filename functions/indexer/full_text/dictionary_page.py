@@ -1,5 +1,6 @@
 """The first page of the full-text dictionary: one item with the first words and values of an
-experiment's texts. In most experiments all fit on this page, and a search reads it whole.
+experiment's texts. While all fit, there are no other items of the dictionary. A search reads the
+page whole.
 
 To remove an entry, a process sets its state to ``leaving``, checks whether an entity still has its
 text, and removes the entry if it is still ``leaving``. If another process adds the text meanwhile,
@@ -20,8 +21,8 @@ from mlcore.db.table import table
 from mlcore.models.search_index import FtsTexts
 
 ROOM: Final = 3_500
-"""Maximum size of a page's texts in bytes: reading such a page costs one read unit, writing it four
-write units."""
+"""Maximum size of the names on a page in bytes. With the states a full page may have 4.5 KB:
+reading it costs two read units at most, writing it five write units."""
 LONGEST: Final = 200
 """Maximum size of an entry in bytes; longer texts get items of their own."""
 TOGETHER: Final = 50

@@ -1,14 +1,16 @@
 """The dictionary of full text: FTS items that map trigrams to the words and values of an experiment
 that contain them.
 
-A text has one dictionary entry, however many entities have the text. The first texts of an
-experiment are entries of one item (:mod:`indexer.full_text.dictionary_page`). Any other text has an
-FTS item for each of its trigrams; the item of the last trigram is put after all others.
+A text has one dictionary entry for each field and type of entity, however many entities have the
+text. The first texts of an experiment are entries of one item
+(:mod:`indexer.full_text.dictionary_page`). Any other text has an FTS item for each of its trigrams
+(of contents of spans, only for the indexed ones); the item of the last trigram is put after all
+others.
 
 Adding: the indexer puts the FTS item that maps the text to the entity, *then* checks whether the
 dictionary has the text (in the page, or as the last trigram's item), and puts missing items. Last,
-it removes the entity's mark (the key that says that the entity is not indexed yet). So every text
-of an entity without a mark is in the dictionary.
+it removes the entity's mark (the key that says that the entity is not indexed yet). So the
+dictionary has every text with trigrams of an entity without a mark.
 
 Removing: the process that removed an entity's text (1) checks that no entity has the text, (2)
 marks the last trigram's item, or the page's entry, as ``leaving``, (3) checks again, (4) removes
@@ -50,21 +52,22 @@ _VERSION_BITS = 53
 
 def entry_of(entity: SourceEntity, posting: Posting) -> DictionaryEntry | None:
     """Returns the entry of the full-text dictionary (the list of an experiment's words and values)
-    that a posting (a word or value in an entity's field) needs; None if it needs none: texts that
-    are searched as a whole, numbers, and words of fewer than three characters."""
+    that a posting (a word or value in an entity's field) needs; None if it needs none: numbers,
+    texts without indexed trigrams (such as words of two characters), too long texts, and texts that
+    are searched as a whole."""
     entry = DictionaryEntry(entity.experiment_id, entity.kind, posting)
     return entry if _is_listed(entry) and _trigrams(entry) else None
 
 
 def item_keys(entry: DictionaryEntry) -> list[Key]:
-    """Returns the keys of the items of an entry of the full-text dictionary, one for each trigram,
-    in the order in which the items are put."""
+    """Returns the keys of the items of an entry of the full-text dictionary, one for each indexed
+    trigram, in the order in which the items are put."""
     return [_item_key(entry, trigram) for trigram in _trigrams(entry)]
 
 
 def items(entry: DictionaryEntry) -> list[Raw]:
-    """Returns the DynamoDB items of an entry (a text) of the full-text dictionary, one for each
-    trigram of the text, in the order of :func:`item_keys`."""
+    """Returns the DynamoDB items of an entry (a text) of the full-text dictionary, in the order of
+    :func:`item_keys`."""
     field, (_, token) = entry.posting
     version = getrandbits(_VERSION_BITS)
     fts_items = []
@@ -178,8 +181,9 @@ def _page(item: Raw | None) -> Page | None:
 
 
 def put_all(entries: Iterable[DictionaryEntry]) -> None:
-    """Puts the items of entries of the full-text dictionary (one item per trigram of a text). The
-    last item of each entry is put after all others: readers take it as a sign that all exist."""
+    """Puts the items of entries of the full-text dictionary (one item per indexed trigram of a
+    text). The last item of each entry is put after all others: readers take it as a sign that all
+    exist."""
     items_of_entries = [items(entry) for entry in entries]
     table.batch_write(item for entry_items in items_of_entries for item in entry_items[:-1])
     table.batch_write(entry_items[-1] for entry_items in items_of_entries)

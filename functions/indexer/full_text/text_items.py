@@ -2,8 +2,8 @@
 experiment.
 
 Pure functions. An FTS item's key has the token and the entity, so a token that a changed text keeps
-costs no write. FTS_REV items list all tokens of an entity, some hundred in each. The dictionary,
-which maps trigrams to tokens, is in :mod:`indexer.full_text.text_dictionary`.
+costs no write. FTS_REV items list all postings of an entity, up to 60,000 characters in each. The
+dictionary, which maps trigrams to tokens, is in :mod:`indexer.full_text.text_dictionary`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def reverse_key(entity: SourceEntity, of: str, number: int) -> Key:
 
 def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
     """Makes an FTS item: a full-text index's entry for one word, whole value or trigram of an
-    entity. Those of names are also in GSI2, for searches in all experiments.
+    entity. Those of names are also in GSI2, which no search reads.
 
     Args:
         version: the version of the entity's item.
@@ -185,8 +185,8 @@ def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
 def reverse_items(
     entity: SourceEntity, current: Iterable[Posting], version: int | None, of: str = OWN
 ) -> list[Raw]:
-    """Makes the FTS_REV items, which list all full-text postings of one entity (``current``); an
-    empty list if there are no postings."""
+    """Makes the FTS_REV items that list the full-text postings ``current`` of an entity or of one
+    of its packs of spans; an empty list if there are no postings."""
     chunks: list[list[str]] = []
     room = 0
     for field, (level, token) in sorted(current):
@@ -223,10 +223,10 @@ def matches_key(experiment_id: str, stored: Raw) -> bool:
     """Whether the attributes of an FTS item agree with the key under which it is stored. Raises
     KeyError if an attribute is missing."""
     required = item(entity_of(experiment_id, stored), posting_of(stored), None)
-    return all(required.get(name) == stored.get(name) for name in _TOLD)
+    return all(required.get(name) == stored.get(name) for name in _GIVEN_BY_POSTING)
 
 
-_TOLD: Final = ("PK", "SK", "level", "gsi2pk", "gsi2sk")
+_GIVEN_BY_POSTING: Final = ("PK", "SK", "level", "gsi2pk", "gsi2sk")
 
 
 def lists_more(stored: Raw, required: Raw) -> bool:

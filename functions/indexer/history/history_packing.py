@@ -2,10 +2,11 @@
 request) as ``MHIST`` packs of one metric each, or as a file
 (:mod:`mlcore.repos.runs.history.history_files`), and deletes the batches.
 
-The batches of an active run are packed when they exceed :data:`MANY_BYTES`, the remaining ones when
-the run is inactive. Packs and files are written before their batches are deleted. Each step may be
-repeated, also by several processes at once: a point that is stored twice is read as one point. If a
-run was rewound meanwhile, the deleted points are removed from the packs and files again.
+The batches of an active run are packed when a check finds more than :data:`MANY_BYTES` of them, the
+remaining ones when the run is inactive. Sparse batches (:data:`SPARSE_POINTS`) stay. Packs and
+files are written before their batches are deleted. Each step may be repeated, also by several
+processes at once: a point that is stored twice is read as one point. If a run was rewound
+meanwhile, the deleted points are removed from the packs and files again.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ FILE_POINTS: Final = 2_000
 """A run with more points (about 15 KB) gets a file: writing a file costs as much as five write
 units, and an experiment of 10 GB may have a million runs."""
 PORTION_BYTES: Final = 2_000_000
-"""Maximum bytes of one run's batches that are packed at a time."""
+"""A portion of a run's batches ends with the batch that reaches this many bytes. Portions are
+packed one after the other."""
 FEW_KEYS: Final = 16
 SPARSE_POINTS: Final = 8
 """Batches of more metrics than :data:`FEW_KEYS`, with fewer points per metric than this, are not
 packed, unless they have enough points for a file: they would become many packs of few points."""
 IN_PARALLEL: Final = 16
 SIDE_BY_SIDE: Final = 100
-"""Runs that are packed at a time. Each reads at most :data:`PORTION_BYTES`, most far less."""
+"""Runs that are packed at a time. For each about :data:`PORTION_BYTES` are read at most."""
 _ITEM_BYTES: Final = 150
 """The size of a batch item without its points."""
 
@@ -81,8 +83,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
-    """Rewrites the batches of runs (one item for each log request) as packs, unless the packs of a
-    run would be larger than its batches. The process may be killed at any point and the call
+    """Rewrites the batches of runs (one item for each log request) as packs or files; sparse
+    batches (:data:`SPARSE_POINTS`) stay. The process may be killed at any point and the call
     repeated. Reads a portion of each run's batches, in parallel, then writes the packs of all these
     runs, and goes on with the next portions. Handles :data:`SIDE_BY_SIDE` runs at a time, to limit
     memory.

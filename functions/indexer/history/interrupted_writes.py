@@ -202,9 +202,10 @@ def find_missing(run: Owner) -> Missing:
 
 
 def complete(run: Owner) -> Missing:
-    """Writes the points and latest values that a run lacks, and returns them. Does nothing for a
-    removed run. A soft-deleted run is completed, in case it is restored. A rewind that was
-    interrupted is completed first."""
+    """Writes the points and latest values that a run lacks, and returns what was missing. Does
+    nothing for a removed run. A soft-deleted run is completed, in case it is restored. A rewind
+    that was interrupted is completed first. If the run is rewound meanwhile, a later call must
+    write the rest."""
     rewinding.finish(run)
     read = _read(run)
     if read is None:

@@ -1,10 +1,11 @@
-"""Lets archived registered models and versions expire: keeps a TTL item for each, and deletes the
-model or version when DynamoDB has removed that item.
+"""Lets archived registered models and versions expire: keeps a TTL item for each if the setting
+``ttl_policy`` has a retention, and deletes the model or version when DynamoDB has removed that
+item.
 
-Each write is computed from the model or version, read again, so a stream record that comes twice,
-late or after a restoration has the same result. The version's own item has no TTL, because other
-items depend on it: its aliases, the greatest version of its stage. The version is deleted by the
-same steps as by a request, and kept while a deployed inference service names it.
+Before each write the model or version is read again, so a stream record that comes twice, late or
+after a restoration has the same result. The version's own item has no TTL, because other items
+depend on it: its aliases, the greatest version of its stage. The version is deleted by the same
+steps as by a request, and kept while a deployed inference service names it.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def _update_end(key: ArchivedKey, since: int) -> None:
 
 
 def _handle_ttl_removal(image: Raw) -> None:
-    """Handles the stream record of a TTL item's removal: deletes the archived model or version if
-    its time has come. Does nothing if a restoration removed the TTL item."""
+    """Handles the stream record of a TTL item's removal: deletes the model or version if it is
+    still archived, or puts a new TTL item if a deployed inference service names it. Does nothing if
+    a restoration removed the TTL item, or nothing expires any more."""
     end = ModelEnd.of(image)
     if end.ttl is None or end.ttl > time.time():
         return

@@ -1,4 +1,4 @@
-"""Computes when deleted runs and experiments expire. Pure functions over items and
+"""Computes when deleted runs and experiments expire. The functions read only the setting
 ``ttl_policy``."""
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def later(end: int) -> int:
 
 
 def with_end(writes: Writes, source: Raw | None) -> Writes:
-    """Returns a copy of the writes of derived items, in which each item to put has a TTL that is
-    later than the TTL of the source item. Returns the writes unchanged if the source has no TTL."""
+    """Returns a copy of the writes of derived items, in which each item to put expires
+    :data:`CHILD_SECONDS` after the source item. Returns the writes unchanged if the source has no
+    TTL."""
     own = None if source is None else Item.of(source).ttl
     if own is None:
         return writes

@@ -1,6 +1,5 @@
-"""Sends messages to the file remover for the uploaded files of removed versions of skills. The
-item of such a version is removed only by the deletion of its skill, and no other version refers to
-the version's files."""
+"""Sends messages to the file remover for the uploaded files of removed versions of skills. The item
+of a version is removed only together with its skill, and no other version refers to its files."""
 
 from __future__ import annotations
 

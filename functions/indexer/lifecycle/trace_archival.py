@@ -36,7 +36,7 @@ from mlcore.repos.workspaces import workspaces
 QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 """Environment: the URL of the queue of the file remover; without it files are kept."""
 WORK_SECONDS: Final = 40.0
-"""A pass stops after this time, and the next one continues."""
+"""After this time a pass stops when it has finished its page of traces; the next one continues."""
 AGAIN_MS: Final = 7 * 86_400_000
 """After this time a pass begins with the oldest trace again."""
 READ_TOGETHER: Final = 100
@@ -45,12 +45,12 @@ REMEMBERED_TRACES: Final = 50
 """A pass that examined at least this many traces stores its progress, even if it archived none."""
 EARLIEST: Final = -(2**63)
 CLOCKS_MS: Final = 1000
-"""The greatest difference between the clocks of two machines, in milliseconds."""
+"""The assumed maximum difference between the clocks of two machines, in milliseconds."""
 
 
 def run() -> int:
-    """Archives traces for at most 40 seconds, and returns how many. Does nothing if the server has
-    no retention for traces."""
+    """Archives traces for about :data:`WORK_SECONDS`, and returns how many. Does nothing if the
+    server has no retention for traces."""
     config = archival_configuration.server()
     if config is None:
         return 0
@@ -160,7 +160,8 @@ class _Pass:
         return count
 
     def _save(self, position: int | None, work: int, is_incomplete: bool) -> None:
-        """Stores how far the pass came, unless it only continued an earlier pass, archived nothing
+        """Stores how far the pass came, and that a request to archive now is complete. Stores
+        nothing if the pass completed no request, only continued an earlier pass, archived nothing
         and examined few traces."""
         progress = self._progress._replace(position=position)
         if self._request is not None and not is_incomplete:

@@ -31,7 +31,8 @@ class SourceEntity(NamedTuple):
 
 
 class Posting(NamedTuple):
-    """A word or value (token) in one field of an entity, as the full-text index has it."""
+    """A token (a word, value or trigram) in one field of an entity, as the full-text index has
+    it."""
 
     field: str
     token: IndexToken

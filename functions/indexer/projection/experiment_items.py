@@ -32,7 +32,11 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             renamed.add(experiment_id)
             before, after = text_items.name_of_experiment(old), text_items.name_of_experiment(new)
             names.setdefault(experiment_id, []).extend(text_items.changed(before, after))
-    wanted = [posting for posting, differing in changed.items() if differing or posting in renamed]
+    wanted = [
+        experiment_id
+        for experiment_id, differing in changed.items()
+        if differing or experiment_id in renamed
+    ]
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in wanted])
     made = []
     for experiment_id, item in zip(wanted, items, strict=True):

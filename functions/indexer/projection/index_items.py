@@ -20,8 +20,8 @@ from mlcore.repos.runs.history import latest_point_text
 
 
 class Index(NamedTuple):
-    """How to make the index items of the entries in one map of a run: RANK for metrics, DLINK for
-    dataset inputs."""
+    """How to make the index items of the entries in one map of a run: RANK for metrics and params,
+    DLINK for dataset inputs."""
 
     key_of: Callable[[Owner, str, str], Key]
     """(run, key, text) → the index item's key."""

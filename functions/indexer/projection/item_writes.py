@@ -1,5 +1,5 @@
-"""Writes derived items to the table: in batches, or one by one with a condition for child items,
-which may hold a value that exists nowhere else and must then be kept."""
+"""Writes derived items to the table: in batches; child items that may hold a value which exists
+nowhere else, and must then be kept, one by one with a condition."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ CROWD: Final = 100
 COUNTED_EVERY: Final = 50
 """The marked runs of an experiment are counted each time this many more runs became marked."""
 TOGETHER: Final = 300
-"""Maximum number of marked runs that are read for one batch of the stream."""
+"""Maximum number of marked runs of an experiment that are read for one batch of the stream."""
 
 _became_marked: ProcessCache[str, int] = ProcessCache("runs of an experiment that became marked")
 """By experiment: how many runs have become marked and stayed active since this process last
@@ -45,10 +45,9 @@ counted."""
 
 
 def sweep() -> int:
-    """Finds the quiet runs of all experiments (not ended, and not written to for :data:`QUIET_MS`,
-    or for :data:`CALM_MS` if the experiment has more than :data:`CROWD` marked runs) and writes
-    their ``quiet`` attribute, so that the indexer processes them. Returns how many runs it
-    found."""
+    """Finds the marked runs of all experiments that were not written to for :data:`QUIET_MS` (for
+    :data:`CALM_MS` if the experiment has more than :data:`CROWD` marked runs) and writes their
+    ``quiet`` attribute, so that the indexer processes them. Returns how many runs it found."""
     count = 0
     for entry in marked_experiments.every():
         marked = marked_runs.to_process(entry.experiment_id)

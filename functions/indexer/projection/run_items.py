@@ -154,7 +154,7 @@ def _read(
     changes_of_runs: Mapping[Owner, _RunChanges],
 ) -> tuple[dict[Owner, Raw | None], dict[str, Raw | None], dict[Owner, dict[tuple[str, str], str]]]:
     """Reads the runs with changes, their experiments, and the changed values outside; one
-    BatchGetItem."""
+    BatchGetItem per hundred items."""
     concerned = [run for run, changes in changes_of_runs.items() if _is_concerned(changes)]
     experiment_ids = sorted({run[0] for run in concerned})
     outside_keys = {
@@ -270,7 +270,8 @@ def _full_text(
 
 
 def _add_differences(changes: _RunChanges, run: Owner, item: Raw, existing: DerivedItems) -> None:
-    """Adds to the changes every entry whose child item differs from the required one."""
+    """Adds to the changes every entry, except metrics, whose child item differs from the required
+    one."""
     required_keys: set[Key] = set()
     current = text_items.texts_of_run(item)
     for attribute, entry in run_children.MAPS.items():

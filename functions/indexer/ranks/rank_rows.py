@@ -1,10 +1,10 @@
 """Adds the metrics of inactive runs to the index of metric values (ranks): appends them as rows,
-one item for the runs of a batch, and sorts many rows into segments
+the runs of a batch together, and sorts many rows into segments
 (:mod:`indexer.ranks.rank_segments`).
 
 A changed value appends another entry. Each entry has its run's version, and older entries are
-dropped when segments are merged. So rows may be put twice or by two processes, and any process may
-sort them; see ``docs/adr/0056``.
+dropped when rows are sorted or segments merged. So rows may be put twice or by two processes, and
+any process may sort them; see ``docs/adr/0056``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from mlcore.repos.runs.ranks.metric_ranks import Segment
 from mlcore.repos.runs.ranks.rank_columns import Ranked
 
 MERGED: Final = 8
-"""Number of segments of one level that are merged into one of the next level."""
+"""Minimum number of segments of one level that are merged into one of the next level."""
 MOST_ENTRIES: Final = 65_536
 """Maximum number of values in a merged segment: 440 pages, two seconds of a partition's write
 capacity."""

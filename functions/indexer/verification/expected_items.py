@@ -135,8 +135,8 @@ def _full_text(entity: SourceEntity, postings: set[Posting], version: int, of: s
 
 
 def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:
-    """Returns, by (map, key), those entries of an entity's indexed maps (such as tags) that are in
-    child items, because the entity's own item has no room for them."""
+    """Returns, by (map, key), those entries of a run's ranked or linked maps (such as params) that
+    are in child items, because the run item has no room for them."""
     return {
         (OUTSIDE_MAPS[child.type], child.key): child.text or ""
         for child in map(ChildItem.of, children)

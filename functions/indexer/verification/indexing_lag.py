@@ -33,8 +33,8 @@ class IndexingLag:
         self._traces = set(map(keys.trace_of, marked))
 
     def covers(self, finding: ItemDifference) -> bool:
-        """Whether a wrong or missing derived item (``finding``) will be repaired without a rebuild:
-        by the indexer, or by the next reader of a run's history."""
+        """Whether a wrong or missing derived item (``finding``) needs no rebuild: the indexer will
+        repair it, or readers infer it (a point of a run's history)."""
         if finding.problem == expected_items.UNWRITTEN:
             return True
         run_id, trace = finding_source(finding)

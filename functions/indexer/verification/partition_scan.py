@@ -182,7 +182,8 @@ def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
 
 def run_of(key: Key) -> str | None:
     """Returns the id of the run from which an item with this key is derived; None if it is derived
-    from the experiment itself. For an item that is derived from a trace it returns the trace's id.
+    from the experiment itself, or the key is not valid. For an item that is derived from a trace it
+    returns the trace's id.
     """
     try:
         fields = keys.parse(*key).fields

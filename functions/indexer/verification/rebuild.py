@@ -73,7 +73,8 @@ class RebuildReport(NamedTuple):
     batches: int
     """Number of ``MBATCH`` items that are not packed yet, which is no fault."""
     pending: int
-    """Number of runs and traces that the indexer has not indexed yet, which is no fault."""
+    """Number of inactive runs, traces and packs of spans that the indexer has not indexed yet,
+    which is no fault."""
     findings: list[ItemDifference]
     """Wrong items; after a rebuild, the items that were wrong before."""
     behind: Sequence[ItemDifference] = ()
@@ -343,7 +344,7 @@ def _is_of_dictionary(finding: ItemDifference) -> bool:
 
 def _identity(finding: ItemDifference) -> str:
     """Returns a text that identifies a finding. It is equal for the same difference in the same
-    item, and differs if the run has changed since."""
+    item, and differs if the required or the stored item has changed since."""
     contents = expected_items.content(finding.wanted), expected_items.content(finding.stored)
     return json.dumps([finding.problem, finding.key, contents], sort_keys=True)
 
