@@ -45,7 +45,8 @@ from mlcore.observability import logger
 from mlcore.repos.evaluation import jobs
 
 _MAX_ATTEMPTS: Final = 3
-"""After this many deliveries an unexpected error makes the job fail permanently."""
+"""At this delivery of its message, or a later one, an unexpected error makes the job fail
+permanently."""
 _PAUSE_SECONDS: Final = 20.0
 _STORING_SECONDS: Final = 0.1
 """Time that a request usually needs at most to store a job whose message it has sent."""
@@ -128,7 +129,7 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
 
 def _find(message: JobMessage) -> Job | None:
     """Returns the job of a message; None if it does not exist. A message is sent just before its
-    job is stored, so a missing job is read once more after a moment."""
+    job is stored, so a missing job with a new id is read once more after a moment."""
     job = jobs.find(message.workspace, message.job_id)
     if job is None and jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
         time.sleep(_STORING_SECONDS)

@@ -122,8 +122,8 @@ def judgement_id(task: Task, trace_id: str) -> str:
 
 
 def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
-    """Adds assessments to their trace; existing ones are not changed. Does nothing if the trace has
-    been deleted meanwhile."""
+    """Adds assessments to their trace; existing ones are not changed. If the trace has been deleted
+    meanwhile, stores no assessment."""
     texts = {each.assessment_id: trace_assessments.text(each) for each in made}
 
     def add(current: StoredTrace) -> TraceChange | None:

@@ -103,9 +103,10 @@ class CandidateEvaluation:
         scorers, each score is 0.
 
         Raises:
-            InvalidParameterValue: a scorer failed, or its answer is no number.
+            InvalidParameterValue: a scorer failed, or its answer is no number. Code scorers raise
+                the other errors of :meth:`CodeScoring.assess_trace`, too.
             GatewayCallFailed: the prompt's model cannot be called.
-            TemporarilyUnavailable: the table cannot be reached.
+            TemporarilyUnavailable, RequestLimitExceeded: the table cannot be reached or is busy.
             OutOfTime, JobStopped: see :meth:`JobExecution.check`.
         """
         evaluated: dict[int, Evaluated] = {}
@@ -145,8 +146,8 @@ class CandidateEvaluation:
         output: str,
         subject: Subject,
     ) -> list[_Rating]:
-        """Returns a code scorer's ratings of an answer. For the same answer it runs once in a
-        job."""
+        """Returns a code scorer's ratings of an answer. If an earlier execution of the job has
+        stored them, the scorer does not run again."""
 
         def judge() -> tuple[list[_Rating], float]:
             made, dollars = priced(subject)

@@ -44,7 +44,8 @@ RESERVED_SECONDS: Final = 20.0
 (:data:`remote_cage.EXTRA_SECONDS`, and the pauses before a call), for storing results and for
 pausing the job."""
 _LEAST_SECONDS: Final = 2.0
-"""A judgement that would have less time than this is not begun."""
+"""A judgement that would have less time than this is not begun, unless the scorer's own limit is
+shorter."""
 _processors = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
 """Limits the cages that run at the same time on a laptop to one per processor (at least two): with
 more, each would be slower and might time out."""

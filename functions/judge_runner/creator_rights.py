@@ -98,7 +98,7 @@ def writable_run(job: Job) -> StoredRun:
 
     Raises:
         PermissionDenied: the creator may not update runs there.
-        ResourceDoesNotExist: the run was deleted.
+        ResourceDoesNotExist: the run does not exist any more.
         RunMoved: the run was moved again during both attempts to read it.
     """
     try:

@@ -88,7 +88,7 @@ class _Judgement:
         """All assessments of the evaluation, also those of earlier calls."""
 
     def judge_traces(self, scorers: Sequence[_Scorer], stored: Sequence[StoredTrace]) -> None:
-        """Judges each trace. Raises JobStopped or OutOfTime."""
+        """Judges each trace. Raises the errors of :func:`judge_runner.trace_scoring.run`."""
 
         def judge(trace: StoredTrace, missing: Sequence[_Scorer]) -> None:
             self._work.check()
@@ -102,8 +102,8 @@ class _Judgement:
         trace_scoring.run_in_parallel(lambda group: judge(group[0][0], group[1]), unjudged)
 
     def judge_sessions(self, scorers: Sequence[_Scorer], stored: Sequence[StoredTrace]) -> None:
-        """Judges each session; its first trace gets the assessments. Raises JobStopped or
-        OutOfTime."""
+        """Judges each session; its first trace gets the assessments. Raises as
+        :meth:`judge_traces`."""
 
         def judge(session: Sequence[StoredTrace], missing: Sequence[_Scorer]) -> None:
             self._work.check()
@@ -169,8 +169,9 @@ def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
 
 def finish(work: JobExecution, summary: Mapping[str, Any]) -> None:
     """Logs the aggregated metrics of an evaluation job to its run and ends the run. Repeating it
-    with the same summary changes nothing. Raises PermissionDenied as
-    :func:`judge_runner.creator_rights.writable_run`.
+    with the same summary changes nothing. Raises the errors of
+    :func:`judge_runner.creator_rights.writable_run`, and InvalidParameterValue if the run is marked
+    as deleted.
 
     Args:
         summary: the job's stored ``metrics``, and the ``time`` at which to log them.

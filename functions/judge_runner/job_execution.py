@@ -28,7 +28,7 @@ from mlcore.repos.evaluation import jobs
 
 LEASE_MS: Final = 180_000
 HEARTBEAT_MS: Final = 10_000
-"""Interval between two writes of the progress, which renew the lease."""
+"""Least interval between two writes of the progress, which renew the lease."""
 LARGE_HEARTBEAT_MS: Final = 30_000
 LARGE_TRACES: Final = 2_000
 """The item of a job with more traces than this is large, so it is written less often."""
@@ -100,8 +100,8 @@ class JobExecution:
 
     @property
     def dollars(self) -> float | None:
-        """The cost so far of the job's calls of models and of code scorers, in US dollars; None if
-        no price is known."""
+        """The cost so far of the job's calls of models and of code scorers, in US dollars; None as
+        long as no price is known."""
         return self._dollars
 
     def enter_stage(self, stage: str) -> None:

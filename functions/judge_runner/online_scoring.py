@@ -46,7 +46,8 @@ BUFFER_SECONDS: Final = "MLFLOW_ONLINE_SCORING_DEFAULT_TRACE_COMPLETION_BUFFER_S
 """Environment: the age at which a trace is assessed, in seconds; its spans may arrive late."""
 _DEFAULT_BUFFER_SECONDS: Final = 300
 LOOKBACK_MS: Final = 3_600_000
-"""Traces that are older than this when a sweep first sees them are not assessed."""
+"""Traces that are older than this and the buffer together when a sweep first sees them are not
+assessed."""
 MAX_TRACES: Final = 500
 """The most traces of an experiment in one sweep; the next sweep continues after them."""
 _MIN_REMAINING_MS: Final = 60_000
@@ -54,7 +55,7 @@ _MIN_REMAINING_MS: Final = 60_000
 _NOT_OF_RUNS: Final = "metadata.`mlflow.sourceRun` IS NULL"
 
 run = trace_scoring.run
-"""Jobs of online scoring run like other jobs of one judge."""
+"""Jobs of online scoring run like other jobs of one scorer."""
 
 
 class _Scorer(NamedTuple):
@@ -147,7 +148,7 @@ def sample(entity_id: str, rated: Sequence[tuple[str, float]]) -> list[str]:
     """Selects the scorers that assess a trace or a session. They are tried in order of their rates,
     highest first, and the first one that is not selected excludes all after it. So the scorers with
     lower rates assess a subset of the traces of the others, and their results can be compared, as
-    on MLflow's server. The same ids always give the same selection.
+    on MLflow's server. The same id and rates always give the same selection.
 
     Args:
         entity_id: the id of the trace or the session.

@@ -1,6 +1,6 @@
 """Runs the job that optimizes a prompt with the optimizer ``metaprompt`` or ``gepa``. A prompt that
-is better than the given one becomes a new version. Without scorers, the proposed prompt always
-does.
+is better than the given one becomes a new version. Without scorers, which only ``metaprompt``
+allows, the proposed prompt always does.
 
 The job may be interrupted at any point: a later execution repeats its steps with the stored answers
 of the models (:mod:`judge_runner.call_journal`).
@@ -40,11 +40,11 @@ class OptimizedPrompt(NamedTuple):
     """The prompt that a prompt optimizer found, if any, and the scores before and after."""
 
     text: str | None
-    """The prompt to register; None if none is better than the given one."""
+    """The prompt to register; None if the scorers found none better than the given one."""
     initial: Candidate | None = None
     """The given prompt with its scores; None without scorers."""
     final: Candidate | None = None
-    """The best prompt, or the one that was tried."""
+    """The best prompt, or the one that was tried; None without scorers."""
 
 
 def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
@@ -55,6 +55,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         ResourceDoesNotExist: prompt, dataset or run was deleted.
         BadRequest: the model of ``metaprompt`` gave no prompt that can be used.
         GatewayCallFailed: a model cannot be called.
+        MlflowError: the table cannot be reached or is busy, or the job's creator lost a right.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     job = work.job

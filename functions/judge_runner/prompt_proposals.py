@@ -15,7 +15,8 @@ from mlcore.limits.registry import MAX_TAG_VALUE_LENGTH
 from mlcore.prompt_templates import PromptTemplate
 
 _MAX_TEXT: Final = 2_000
-"""The most characters of one input, answer, expectation or rationale that the model sees."""
+"""The most characters that the model sees of an example's inputs, of its answer, of its
+expectations, and of each rationale."""
 _MAX_EXAMPLES: Final = 40
 """The most examples that the model sees: those with the lowest scores."""
 _SYSTEM: Final = """\

@@ -36,6 +36,8 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
             the traces are not one session.
         FeatureDisabled: the scorer is code, and this system cannot confine a process for it.
         ResourceDoesNotExist: a trace is missing.
+        TemporarilyUnavailable, RequestLimitExceeded: the table cannot be reached or is busy.
+        PermissionDenied: the job's creator lost a right.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     params = work.job.params

@@ -120,8 +120,8 @@ def summary(reports: Sequence[ReportedIssue], analyzed: int) -> str:
 
 
 def _traces(detection: Detection, workspace: str) -> list[StoredTrace]:
-    """Returns the traces of the request that still exist in the experiment for which the route has
-    checked the caller's rights."""
+    """Returns the job's traces that still exist in its experiment: the creator's rights were
+    checked for this experiment."""
     return [
         stored
         for stored in traces.find_many(detection.trace_ids, workspace)
@@ -132,7 +132,8 @@ def _traces(detection: Detection, workspace: str) -> list[StoredTrace]:
 def _finish(
     detection: Detection, reports: Sequence[ReportedIssue], result: Mapping[str, Any]
 ) -> None:
-    """Writes the run's files and tags, and ends it. Repeating it changes nothing."""
+    """Writes the run's files and tags, and ends the run. It may be repeated; a run that has ended
+    stays unchanged."""
     job = detection.work.job
     detection.work.rights.check()
     run = creator_rights.writable_run(job)

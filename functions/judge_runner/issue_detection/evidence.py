@@ -1,5 +1,5 @@
-"""Links traces to issues: each trace gets an assessment that names the issue and explains, step by
-step, how this trace shows it."""
+"""Links traces to issues: a trace, or the first trace of a session, gets an assessment that names
+the issue and explains, step by step, how this trace shows it."""
 
 from __future__ import annotations
 
@@ -71,9 +71,11 @@ class _Evidence(NamedTuple):
 
 def link(detection: Detection, reports: Sequence[ReportedIssue]) -> None:
     """Links each trace or session in which an issue was detected to the issue, by an assessment of
-    the session's first trace. If the model cannot explain it, the link repeats the triage's reason.
+    the trace, or of the session's first trace. If the model cannot explain it, the link repeats the
+    triage's reason.
 
     Raises:
+        MlflowError: the table cannot be reached or is busy, or the job's creator lost a right.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
 
@@ -130,8 +132,8 @@ def _explain(detection: Detection, issue: Issue, failure: FailedGroup) -> _Evide
 
 
 def _step(step: Mapping[str, Any], known: set[str]) -> dict[str, Any] | None:
-    """Returns a step as it is stored; None if it names no span of the trace, or has no
-    highlights."""
+    """Returns a step as it is stored; None if it names none of the shown spans, or none of its
+    highlights is a part of its text."""
     span_id, text, tone = step.get("span_id"), step.get("text"), step.get("highlight_tone")
     if not isinstance(span_id, str) or span_id not in known or not isinstance(text, str):
         return None

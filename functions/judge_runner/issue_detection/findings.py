@@ -157,8 +157,8 @@ def _parse_labels(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _groups(detection: Detection, labels: Sequence[_Label]) -> list[list[int]]:
-    """Returns the indexes of the labels of each group; a label that the model left out is a
-    group of its own."""
+    """Returns the indexes of the labels of each group, for the ``MAX_ISSUES`` largest groups; a
+    label that the model left out is a group of its own."""
     if len(labels) == 1:
         return [[0]]
 

@@ -62,6 +62,7 @@ def report(
     first. Repeating it creates no further issues.
 
     Raises:
+        MlflowError: the table cannot be reached or is busy, or the job's creator lost a right.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     candidates = detection.journal.remember("issues", lambda: _candidates(experiment))

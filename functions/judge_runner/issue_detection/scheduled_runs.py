@@ -1,9 +1,10 @@
 """Starts the detections of issues that are due by a schedule.
 
-A sweep looks for due schedules every five minutes. For each whose experiment is active and has no
-running detection it creates, in one transaction with the schedule's next time, one run: with a job,
-or finished because there are no traces, or failed with the reason why no detection was started. So
-two sweeps at once, or one that dies, create one run.
+A sweep looks for due schedules every five minutes. For each whose experiment is active it creates
+one run, in one transaction with the write of the schedule's next time: with a job, or finished
+because there are no traces. While another detection runs in the experiment, the schedule waits. If
+the schedule may not run any more, the transaction deletes it and creates a failed run with the
+reason. So two sweeps at once, or one that dies, create one run.
 """
 
 from __future__ import annotations
@@ -328,8 +329,8 @@ def _write_dispatched(occurrence: _Occurrence, run_id: str, now: int) -> None:
 
 
 def _write_state(occurrence: _Occurrence, state: State) -> None:
-    """Writes the tag from which the UI shows the schedule's state. Nothing else reads it, and the
-    next occurrence writes it again."""
+    """Writes the tag from which the UI shows the schedule's state. No decision depends on it, and
+    the next occurrence writes it again."""
     try:
         tags.set_tag(occurrence.stored, STATE_TAG, state.to_json())
     except WriteConflict:

@@ -12,7 +12,7 @@ from mlcore.judges import trace_content
 from mlcore.judges.trace_content import Subject
 
 CHARACTERS: Final = 60_000
-"""The most characters of a recording."""
+"""About the most characters of a recording."""
 _ERROR_CHARACTERS: Final = 500
 _PLUMBING: Final = ("LLM", "CHAT_MODEL", "EMBEDDING")
 """Types of spans that say nothing about the steps that an application took."""

@@ -55,13 +55,15 @@ _SCHEMA: Final = object_schema(
 
 
 class FailedGroup(NamedTuple):
-    """A trace, or session of traces, in which issue detection's language model found a problem."""
+    """A trace, or session of traces, in which issue detection's language model found a problem, or
+    that cost too much."""
 
     group: Group
     rationale: str
     categories: tuple[str, ...]
     path: str
-    """The steps that the application took, as :func:`recordings.path` returns them."""
+    """The steps that the application took, as :func:`trace_texts.path` returns them; "" if the
+    model found no problem."""
 
 
 class _Verdict(NamedTuple):
@@ -81,7 +83,7 @@ def find_failures(detection: Detection, groups: Sequence[Group]) -> list[FailedG
         MlflowError: the first group could not be judged: the model cannot be called, or does not
             answer in the requested form. If another group cannot be judged, its assessment
             contains the error. Only TemporarilyUnavailable and RequestLimitExceeded are raised.
-        PermissionDenied: the job's creator has lost a right. Nothing is written after that.
+        PermissionDenied: the job's creator has lost a right.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     instructions = _instructions(detection, groups)
