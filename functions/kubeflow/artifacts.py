@@ -231,7 +231,8 @@ def _list(call: KubeflowCall, kinds: tuple[str, ...]) -> Any:
     workspace = call.workspace
 
     def load(numbers: Sequence[int]) -> list[Entity]:
-        """Reads the artifacts with these numbers, except those of other kinds or workspaces."""
+        """Reads the artifacts with these numbers, except those of other kinds or workspaces, and
+        those that the caller may not read."""
         raws = entities.find_many(MODEL_ARTIFACT.name, numbers)
         return _entities(
             call,

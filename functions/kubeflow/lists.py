@@ -1,8 +1,8 @@
 """Filters, orders and pages the lists of Kubeflow's API.
 
 The entities come from an iterable that is read whole (:func:`page`), from one in the order of their
-ids (:func:`page_by_number`), or from the table's global indexes (:func:`page_from_indexes`). Of an
-index, only the entries that the page needs are read.
+ids (:func:`page_by_number`), or from the table's global indexes (:func:`page_from_indexes`). Of the
+index in the page's order, only the entries that the page needs are read.
 
 The number of an entity is its id in Kubeflow's API. An entity that was made through MLflow gets its
 number when a request of Kubeflow's API first needs it, for an order or a filter, for example.
@@ -248,6 +248,7 @@ def _assign_numbers(
 
     Raises:
         RequestLimitExceeded: more entities lack a number than this request has time for.
+            TemporarilyUnavailable: numbers cannot be assigned now.
     """
     started = False
     while batch := list(dict.fromkeys(islice(unnumbered, batch_size))):

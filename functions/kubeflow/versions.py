@@ -111,7 +111,8 @@ def list_all(call: KubeflowCall) -> Any:
 def list_of_model(call: KubeflowCall) -> Any:
     """Lists the versions of a registered model for Kubeflow's API: one GetItem for the model's
     reference (the item that maps its Kubeflow number to MLflow's item), then one Query per MB of
-    its versions, independent of the size of the registry. A missing model has an empty list."""
+    its versions, independent of the size of the registry. Versions without a number get one first.
+    A missing model has an empty list."""
     reference = numbers.of_kind(numbers.raw(call.parsed.id), MODEL.name, call.workspace)
     entities = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
     return lists.page(call, KIND.name, lists.named_in_query(call, entities))

@@ -123,8 +123,9 @@ def _load(
         missing: the error to raise for an endpoint that does not exist.
 
     Raises:
-        ResourceDoesNotExist: ``missing``; or, if the endpoint belongs to another server, an error
-            that says so. All servers are read to distinguish the two cases.
+        ResourceDoesNotExist: ``missing``; or, if the endpoint belongs to another server that the
+            caller may read, an error that says so. All servers are read to distinguish the two
+            cases.
     """
     server = mcp_servers.find(request.workspace, name)
     endpoint = None if server is None else server.endpoints.get(endpoint_id)

@@ -176,8 +176,8 @@ def _ordering(texts: Iterable[str], names: dict[str, str], words: Container[str]
 
 
 def _comparisons(text: str, entity: SearchableEntity, kinds: Sequence[str]) -> list[Comparison]:
-    """Parses a filter. Raises InvalidParameterValue if it is malformed or compares something of a
-    kind (attribute, tag, …) that is not in ``kinds``."""
+    """Parses a filter. Raises InvalidParameterValue if it is malformed, has a comparator that MCP
+    servers lack, or compares something of a kind (attribute, tag, …) that is not in ``kinds``."""
     comparisons = grammar.parse_filter(text, entity)
     for comparison in comparisons:
         if comparison.kind not in kinds:

@@ -215,7 +215,8 @@ def missing_version(name: str, version: str) -> errors.ResourceDoesNotExist:
 
 def latest_version(server: MCPServer) -> str | None:
     """Returns the version of an MCP server to which the alias ``latest`` resolves: the greatest
-    active version, or the greatest one if none is active. None if all are deleted."""
+    active version, or the greatest one if none is active. Deleted versions do not count; None if no
+    other is left."""
     candidates = [
         (state.status == ACTIVE, limits.precedence(number), state.created_at, number)
         for number, state in server.versions.items()

@@ -1,4 +1,4 @@
-"""Creates, reads, changes and deletes versions of MCP servers, and sets their tags."""
+"""Creates, reads, changes and deletes versions of MCP servers, and sets and deletes their tags."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ def delete_mcp_server_version(
     message: m.DeleteMCPServerVersion, request: Request
 ) -> dict[str, Any]:
     """Deletes a version of an MCP server, the aliases that name it, and the access endpoints that
-    name the version or one of these aliases."""
+    name the version or one of these aliases. If no version is left, also those that name
+    ``latest``."""
 
     def attempt() -> dict[str, Any]:
         server = mcp_servers.find(request.workspace, message.name)

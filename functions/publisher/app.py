@@ -1,5 +1,5 @@
 """Copies the table's changes to the system tables, on a schedule: reads the objects that the lander
-(the function that consumes the stream) wrote to S3. One invocation at a time."""
+(a function that consumes the stream) wrote to S3. One invocation at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ metric by the hours in which it is written."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Copies the changes in all unpublished objects of the lander to the system tables. Returns the
-    counts of :class:`mltables.publish_step.Published`, with upkeep also ``files``, the number of
-    removed files; {} if there is no such object and the event does not ask for upkeep, at once and
-    without loading the table engines.
+    """Copies the changes in the lander's unpublished objects to the system tables; objects that
+    were deferred, and what the time does not suffice for, wait (for an upkeep or the next call).
+    Returns the counts of :class:`mltables.publish_step.Published`, with upkeep also ``files``, the
+    number of removed files; {} if there is no such object and the event does not ask for upkeep, at
+    once and without loading the table engines.
 
     Args:
         event: ``{"upkeep": true}`` also merges small files and removes unused ones; ``{"seconds":

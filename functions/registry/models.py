@@ -65,7 +65,7 @@ def update_registered_model(message: m.UpdateRegisteredModel, request: Request) 
 def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
     """Renames a registered model in one transaction, however many versions it has. The old name can
     be used again at once. If authentication is on, the rename is refused if roles have grants on
-    the old or new name, or users on the new one."""
+    the old or new name, or users on the new one, or if the new name is ``*``."""
     if request.access is not None:
         from mlcore.policies.model_renames import check_rename  # noqa: PLC0415 -- only with logins
 

@@ -90,8 +90,9 @@ def version_at(
     model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
 ) -> str:
     """Returns the number of the version that a ``models:/`` URI names; ``version`` itself is not
-    checked. With the alias ``latest``, or without version, stage and alias, this is the newest.
-    Raises InvalidParameterValue if the model has no such alias, or no version (in the stage)."""
+    checked. With the alias ``latest``, or without version, stage and alias, this is the newest;
+    with a stage, the newest in the stage. Raises InvalidParameterValue if the model has no such
+    alias, or no version (in the stage)."""
     if version is not None:
         return version
     if alias is not None and alias.lower() != LATEST:

@@ -104,7 +104,8 @@ def get_model_version_by_alias(
 ) -> dict[str, Any]:
     """Finds a model version by alias; the alias ``latest`` is the newest version. Takes two round
     trips: the model, which holds the aliases, then the version. Raises InvalidParameterValue if the
-    model has no such alias, ResourceDoesNotExist if ``latest`` finds no version."""
+    model has no such alias, ResourceDoesNotExist if there is no such model, or ``latest`` finds no
+    version."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     model = registered_models.get(request.workspace, message.name)

@@ -50,7 +50,7 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
 def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -> dict[str, Any]:
     """Returns one metric's points of up to 100 runs, ordered by run, timestamp, step and value.
     Points after the first ``max_results`` (by default and at most 25,000, fewer for a metric with a
-    long key) are left out; none if ``max_results`` is negative."""
+    long key) are left out; a negative ``max_results`` leaves out none."""
     run_ids = message.run_id
     limits.check_history_bulk(run_ids, message.has("metric_key"))
     limit = min(limits.MAX_BULK_RESULTS, _points_per_response(message.metric_key))

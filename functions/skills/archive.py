@@ -1,7 +1,7 @@
 """Reads the archive of a skill's folder: a tar file, compressed with gzip.
 
-Nothing is written to a disk. Names are checked before contents are read, and the archive is
-decompressed only as far as the limits allow.
+Nothing is written to a disk. The path of an entry is checked before its content is read, and the
+archive is decompressed only as far as the limits allow.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def read(archive: bytes) -> Content:
     """Returns the files in a skill's archive.
 
     Raises:
-        InvalidParameterValue: the data is not a gzip-compressed tar file; it has more files or
-            bytes than allowed; or an entry is neither a file nor a folder, has an unsafe path, or
-            has the same name as another one.
+        InvalidParameterValue: the data is not a gzip-compressed tar file; it has no file, or more
+            entries or bytes than allowed; or an entry is neither a file nor a folder, has an unsafe
+            path or one that cannot be downloaded, or has the same name as another one.
     """
     if not archive:
         raise InvalidParameterValue("The 'content' part is empty.")
@@ -104,8 +104,8 @@ class _Limited(io.RawIOBase):
 
 
 def _members(tar: tarfile.TarFile, stream: _Limited) -> Iterator[tarfile.TarInfo]:
-    """Yields the entries of an archive except its root folder. Raises InvalidParameterValue for an
-    entry that is neither a file nor a folder, and for too many entries."""
+    """Yields the entries of an archive. Raises InvalidParameterValue for an entry that is neither a
+    file nor a folder or has a negative size, and for too many entries."""
     count = 0
     while (member := tar.next()) is not None:
         count += 1

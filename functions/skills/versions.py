@@ -1,4 +1,4 @@
-"""Reads, changes and deletes versions of skills, and sets their tags."""
+"""Reads, changes and deletes versions of skills, and sets and deletes their tags."""
 
 from __future__ import annotations
 

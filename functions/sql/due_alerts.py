@@ -60,10 +60,11 @@ class _File(NamedTuple):
 
 
 def check_all() -> dict[str, Any]:
-    """Evaluates the alerts (on SQL queries or budgets) that are due. Returns the names of those
-    whose condition is met
-    (``met``), that cannot be evaluated (``failed``), and that are left to the next call for lack of
-    time (``skipped``). An alert that cannot be evaluated does not stop the others."""
+    """Evaluates the alerts (on SQL queries or budgets) that are due, and all that are files.
+    Returns the names of those whose condition is met (``met``), that cannot be evaluated
+    (``failed``), and that are left to the next call (``skipped``): for lack of time, after an error
+    of this server, or because they were written meanwhile. An alert that cannot be evaluated does
+    not stop the others."""
     begun, sweep_time = time.monotonic(), now_ms()
     counts = _Counts([], [], [])
     late: list[Alert] = []
@@ -163,9 +164,9 @@ def _file(name: str, text: str, states: Mapping[str, Alert]) -> _File:
 
 
 def _evaluate(alert: Alert, sql: str, counts: _Counts, sweep_time: int, fault: str = "") -> None:
-    """Evaluates an alert and writes its state. Nothing is written if a user has changed the alert
-    meanwhile, or another call has evaluated it. The due time is moved before the evaluation: if the
-    evaluation kills this call, the next call does not begin with the same alert."""
+    """Evaluates an alert and writes its state. The state is not written if a user has changed the
+    alert meanwhile, or another call has evaluated it. The due time is moved before the evaluation:
+    if the evaluation kills this call, the next call does not begin with the same alert."""
     try:
         if not alert.revision:
             # The stream delivers changes of an item only, so the item is made first.

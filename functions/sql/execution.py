@@ -27,7 +27,8 @@ SECONDS: Final = 3.5
 START_SECONDS: Final = 20.0
 """The time limit for the steps before the query: files may have to be read from S3."""
 CONCURRENT_QUERIES: Final = 3
-"""The most queries that run at once, so that other requests find free workers."""
+"""The most queries of requests that run at once, so that other requests find free workers. Queries
+of alerts run beside them."""
 RETRY_SECONDS: Final = 1
 
 _MISSING: Final = (

@@ -20,7 +20,8 @@ from mlcore.process_cache import Moment
 KEPT_BYTES: Final = 16 << 20
 """Most bytes of all results."""
 KEPT_SECONDS: Final = 600.0
-"""After this time a result is dropped, so that rows that were deleted leave the memory."""
+"""After this time a result is not returned any more, and the next query drops it, so that rows that
+were deleted leave the memory."""
 
 
 class KeptResult(NamedTuple):

@@ -108,7 +108,7 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
 
 def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
     """Converts the assessment in a request, and marks it as valid. If the request has a creation
-    time but no id, the id stays empty until :func:`stored_texts` sets it.
+    time but no id, the id stays empty until the assessment is stored (:func:`stored_texts`).
 
     Raises InvalidParameterValue if the assessment has no known type, an expectation has no value,
     or a value or time cannot be read.

@@ -30,7 +30,8 @@ MAX_RETRY_AFTER_SECONDS: Final = 900.0
 
 
 class NotDelivered(Exception):
-    """Raised if the delivery of an event to a webhook failed, but a retry may succeed.
+    """Raised if a delivery to a webhook or to a destination of an alert failed, but a retry may
+    succeed.
 
     ``retry_after`` is the minimum number of seconds before the retry.
     """
@@ -41,8 +42,9 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if all messages of the call (each has a webhook to deliver) failed because of an
-    unexpected error of this function, not of the webhook's receiver; the log has the errors."""
+    """Raised if all messages of the call (each is one delivery to a webhook or an alert's
+    destination) failed because of an unexpected error of this function, not of the receiver; the
+    log has the errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:

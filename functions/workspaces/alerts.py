@@ -112,7 +112,8 @@ def update_alert(message: m.UpdateAlert, request: Request) -> dict[str, Any]:
         InvalidParameterValue: a field has no valid value.
         PermissionDenied: the caller may not send mail to those who operate the deployment.
         ResourceConflict: ``revision`` is not that of the stored alert.
-        ResourceDoesNotExist: the caller sees no alert of this id.
+        ResourceDoesNotExist: the caller sees no alert of this id, or there is no such saved query
+            or budget.
     """
     wanted = None
     if message.has("destinations"):

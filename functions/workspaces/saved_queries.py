@@ -80,6 +80,7 @@ def update_query(message: m.UpdateQuery, request: Request) -> dict[str, Any]:
     update that changes nothing returns the query as it is, so the request may be repeated.
 
     Raises:
+        InvalidParameterValue: a field has no valid value.
         ResourceConflict: ``revision`` is not that of the stored query.
         PermissionDenied: the query is another user's, and the caller does not administer the
             workspace.

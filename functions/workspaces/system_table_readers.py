@@ -12,8 +12,8 @@ from workspaces import messages as m
 
 
 def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
-    """Lists the users who may read the system tables, by name, and all workspaces: an admin can
-    allow a user to read the rows of each."""
+    """Lists the users besides administrators who may read the system tables, by name, and all
+    workspaces: an administrator can allow a user to read the rows of each."""
     readers = sorted(system_tables_readers.find_all().items())
     return {
         "readers": [_reader(username, names) for username, names in readers],
@@ -23,7 +23,8 @@ def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
 
 def put_reader(message: m.PutReader, request: Request) -> dict[str, Any]:
     """Replaces the workspaces whose rows in the system tables a user may read. Applies from the
-    next query on. Raises ResourceDoesNotExist if a workspace does not exist."""
+    next query on. Raises ResourceDoesNotExist if a workspace does not exist, InvalidParameterValue
+    if the setting becomes too large."""
     names = sorted(set(message.workspaces))
     if system_tables_readers.ALL in names:
         names = [system_tables_readers.ALL]

@@ -329,8 +329,8 @@ def _write_dispatched(occurrence: _Occurrence, run_id: str, now: int) -> None:
 
 
 def _write_state(occurrence: _Occurrence, state: State) -> None:
-    """Writes the tag from which the UI shows the schedule's state. No decision depends on it, and
-    the next occurrence writes it again."""
+    """Writes the tag from which the UI shows the schedule's state. Apart from the UI, only a
+    request that saves the schedule reads it. The next occurrence writes it again."""
     try:
         tags.set_tag(occurrence.stored, STATE_TAG, state.to_json())
     except WriteConflict:

@@ -1,7 +1,8 @@
 """Reads OpenTelemetry's ExportTraceServiceRequest from protobuf's wire format.
 
 Unknown fields are skipped. If a field that is not repeated occurs several times, the last value
-counts. A message split over several occurrences of a field is not merged: no encoder writes it so.
+counts. A message split over several occurrences of a field is not merged (except a resource): no
+encoder writes it so.
 """
 
 from __future__ import annotations
