@@ -2,10 +2,10 @@
 tables reads. Each stream batch becomes an object about runs, one about traces and one about other
 entities, each only if something of its kind changed. Their names follow from the batch.
 
-Metric points are copied from the stream, because the table's metric batches are packed later; those
-of refused requests are left out. Of experiments, runs, traces and other entities only the ids of
-the changed ones are written. A stream batch whose object cannot be written fails as a whole and is
-delivered again.
+Metric points are copied from the stream, because the table's metric batches are packed later.
+Points of a refused request are left out if the same stream batch shows the refusal. Of experiments,
+runs, traces and other entities only the ids of the changed ones are written. A stream batch whose
+object cannot be written fails as a whole and is delivered again.
 """
 
 from __future__ import annotations

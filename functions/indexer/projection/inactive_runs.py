@@ -40,8 +40,8 @@ class DerivedItems(NamedTuple):
 
 
 def is_ready(run: Run) -> bool:
-    """Whether a run's metrics and history are to be indexed now: the run has a mark (the indexer
-    has not processed it) and is ended, deleted or quiet."""
+    """Whether a run's metrics and history are to be indexed now: the run has a mark that is not
+    permanent (the indexer has not processed it) and is ended, deleted or quiet."""
     return bool(marks.since(run)) and _is_inactive(run)
 
 

@@ -68,7 +68,7 @@ class _RunChanges:
         """Changes of texts that full text may cover: field, old text, new text."""
         self.versions: set[int] = set()
         """The versions of the run that the records show."""
-        self.has_run_record = False
+        self.is_removed_or_ready = False
         """Whether a record shows the run removed, or ready to be indexed as a whole."""
         self.became_marked = False
         """Whether a record shows the run's change from unmarked to marked."""
@@ -181,7 +181,7 @@ def _read(
 
 
 def _is_concerned(changes: _RunChanges) -> bool:
-    return bool(changes.entries or changes.texts or changes.has_run_record)
+    return bool(changes.entries or changes.texts or changes.is_removed_or_ready)
 
 
 def _compare(
@@ -350,14 +350,14 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
             text_items.texts_of_run(old), text_items.texts_of_run(new)
         )
     if new is None:
-        changes.has_run_record = True
+        changes.is_removed_or_ready = True
         return
     item = Run.of(new)
     # A write that sets `quiet` or removes the mark does not increase the version. So its record
     # does not show what the version's own write has changed.
     if old is None or Run.of(old).version != item.version:
         changes.versions.add(item.version)
-    changes.has_run_record = changes.has_run_record or inactive_runs.is_ready(item)
+    changes.is_removed_or_ready = changes.is_removed_or_ready or inactive_runs.is_ready(item)
     if marks.since(item) and (old is None or not marks.since(Run.of(old))):
         changes.became_marked = True
 

@@ -27,7 +27,7 @@ from mlcore.repos.runs.ranks.rank_columns import Ranked
 MERGED: Final = 8
 """Minimum number of segments of one level that are merged into one of the next level."""
 MOST_ENTRIES: Final = 65_536
-"""Maximum number of values in a merged segment: 440 pages, two seconds of a partition's write
+"""Maximum number of values in a merged segment: about 440 pages, two seconds of a partition's write
 capacity."""
 AT_ONCE: Final = 50_000
 """A merge ends after about this many values; a later merge continues."""
