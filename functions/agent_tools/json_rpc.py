@@ -13,7 +13,8 @@ RequestId = str | int
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 MAX_ID_LENGTH: Final = 1000
-"""The longest id of a request. The answer repeats the id and must not exceed Lambda's limit."""
+"""The most characters of a request's id. The answer repeats the id and must not exceed Lambda's
+limit."""
 VERSION_HEADER: Final = "mcp-protocol-version"
 
 
@@ -30,7 +31,7 @@ class RpcRequest(NamedTuple):
 
 
 class NotJsonRpc(NamedTuple):
-    """The JSON-RPC error code and message for a body that is not a JSON-RPC message."""
+    """The JSON-RPC error code and message for an HTTP request without a valid JSON-RPC message."""
 
     code: int
     message: str
@@ -38,7 +39,8 @@ class NotJsonRpc(NamedTuple):
 
 def parse(sent: Sent) -> RpcRequest | NotJsonRpc:
     """Parses the JSON-RPC message in an HTTP request. Returns a :class:`NotJsonRpc` for any other
-    request, also for a batch: this version of the Model Context Protocol has none."""
+    request, also for a batch: the supported versions of the Model Context Protocol have none.
+    Raises InvalidParameterValue if the body is invalid Base64."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # Browsers send JSON from a page of another origin only after a preflight request.

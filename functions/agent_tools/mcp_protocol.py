@@ -17,9 +17,9 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 Json = dict[str, Any]
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18")
-"""The supported versions of the protocol, newest first. Older versions have batches."""
+"""The supported versions of the protocol, newest first. The one before them has batches."""
 MAX_RESULT_BYTES: Final = 1_000_000
-"""The longest result of a tool. Lambda's limit is 6 MB, a model's context much less."""
+"""The most bytes of a tool's result. Lambda's limit is 6 MB, a model's context much less."""
 
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
@@ -35,7 +35,7 @@ _INSTRUCTIONS: Final = (
 def answer(message: RpcRequest | NotJsonRpc, request: Request) -> Response:
     """Returns the answer to ``POST /mcp``. A notification gets 202 without a body. If a tool fails,
     for example because of a missing permission, the answer is a result with ``isError``, so that
-    the model reads the reason."""
+    the model reads the reason; an unknown tool gets an error of the protocol."""
     if isinstance(message, NotJsonRpc):
         return _error(None, message.code, message.message, 400)
     if message.id is None:

@@ -33,7 +33,8 @@ class Tool(NamedTuple):
     properties: Mapping[str, Json]
     required: tuple[str, ...]
     call: Callable[[ApiClient, Json], Json]
-    """Takes the client and the checked arguments; raises the error that the API returned."""
+    """Takes the client and the checked arguments. Raises the error that the API returned, or
+    InvalidParameterValue."""
 
     def declaration(self) -> Json:
         """Returns the tool's entry in the response to ``tools/list``."""
@@ -114,8 +115,8 @@ def _search_prompts(client: ApiClient, arguments: Json) -> Json:
 
 def _get_prompt(client: ApiClient, arguments: Json) -> Json:
     """Returns a version of a prompt with its template. Raises InvalidParameterValue if the
-    arguments do not name exactly one of version and alias, or if the name belongs to a registered
-    model that is not a prompt."""
+    arguments do not name exactly one of version and alias, or if the version has no template
+    because it is that of a registered model; else the error that the API returned."""
     version, alias = arguments.get("version"), arguments.get("alias")
     if (version is None) == (alias is None):
         raise InvalidParameterValue("Name either the version or the alias of the prompt.")

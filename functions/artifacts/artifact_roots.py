@@ -27,7 +27,7 @@ def root_of_logged_model(model_id: str, request: Request) -> str:
 
 def root_of_model_version(name: str, version: str, request: Request) -> str:
     """Returns the artifact root of a model version; follows references to runs and logged models.
-    Raises ResourceDoesNotExist."""
+    Raises ResourceDoesNotExist, InvalidParameterValue for a malformed name or version."""
     limits.check_name(name)
     stored = model_versions.get(request.workspace, name, limits.version_number(version)).version
     location = stored.storage_location or stored.source

@@ -10,8 +10,8 @@ from mlcore import errors
 from mlcore.http import Response
 
 _SPEC: Final = re.compile(r"([0-9]{0,4300})[ \t]*-[ \t]*([0-9]{0,4300})")
-"""A range. Python converts no longer numbers."""
-_MOST: Final = 100
+"""A range. Python converts no numbers of more than 4,300 digits."""
+_MAX_RANGES: Final = 100
 """Ranges of one answer; MLflow's server, too, ignores a header with more."""
 
 
@@ -28,11 +28,12 @@ class ByteRange(NamedTuple):
 
 def requested_ranges(header: str, size: int) -> list[ByteRange]:
     """Returns the ranges that a Range header asks for, of a file of ``size`` bytes, in their order
-    in the file; those that overlap or touch are joined. Empty if a range lies outside the file: as
-    on MLflow's server, that refuses the whole request, and what is no range is ignored beside one.
+    in the file; those that overlap or touch are joined. As on MLflow's server, the result is empty
+    if any range begins behind the end of the file, and malformed members of the list are ignored.
 
     Raises:
-        InvalidParameterValue: the header is no list of ranges of bytes.
+        InvalidParameterValue: the unit is not bytes, no member of the list is a range, or a range
+            ends before it begins.
     """
     unit, equals, specs = header.partition("=")
     if not equals:
@@ -57,13 +58,13 @@ def requested_ranges(header: str, size: int) -> list[ByteRange]:
 
 
 def is_many(header: str) -> bool:
-    """Whether a Range header lists more ranges than an answer has; then the whole file is sent."""
-    return header.count(",") >= _MOST
+    """Whether a Range header lists more ranges than an answer may have. Then it is ignored."""
+    return header.count(",") >= _MAX_RANGES
 
 
 def names_etag(header: str, etag: str) -> bool:
-    """Whether an If-None-Match header names an ETag, or is ``*``. A cache or proxy may have made
-    the ETag a weak one (``W/``), which is compared as if it had not."""
+    """Whether an If-None-Match header names an ETag, or is ``*``. The prefix ``W/`` of a weak ETag
+    is ignored, because a cache or proxy may have added it."""
     given = [text.strip().removeprefix("W/") for text in header.split(",")]
     return given == ["*"] or etag.removeprefix("W/") in given
 
@@ -91,7 +92,7 @@ def partial_response(
 
 
 def unsatisfiable(size: int) -> Response:
-    """Returns the response to a range outside a file of ``size`` bytes."""
+    """Returns the response (416) to a range outside a file of ``size`` bytes."""
     return Response(416, "", headers={"content-range": f"bytes */{size}"})
 
 

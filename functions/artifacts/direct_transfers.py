@@ -21,7 +21,7 @@ MAX_PARTS: Final = 10_000
 MAX_URL_SECONDS: Final = 604_800
 PRESIGNED_UPLOAD_SECONDS: Final = 900
 _CREDENTIAL_OVERHEAD: Final = 60
-"""Bytes of JSON that a response has around each URL."""
+"""More than the bytes of JSON that a response has around each URL."""
 
 
 def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Lists, returns and uploads files of runs, logged models and model versions, for the pages of the
-UI."""
+"""Serves files of runs, logged models and model versions: lists those of runs and logged models,
+returns files of all three, and stores files that the UI uploads to a run."""
 
 from __future__ import annotations
 

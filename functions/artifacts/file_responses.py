@@ -1,4 +1,5 @@
-"""Responses for downloads: small files are returned, larger ones redirected to a presigned URL."""
+"""Responses for downloads: a small file is returned, a request for a larger one is redirected to a
+presigned URL."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def file_response(key: str, request: Request) -> Response:
 
     Requests with an AWS signature are not redirected: clients repeat the signature's headers, and
     S3 refuses headers that its URL was not signed for. Raises BadRequest if the request is signed
-    and the file is too large for a response, InvalidParameterValue for a malformed Range header.
+    and the file is too large for a response, InvalidParameterValue for a malformed Range header,
+    and the errors of :func:`existing_file`.
     """
     opened = existing_file(key, MAX_RESPONSE_BYTES if request.is_signed() else MAX_INLINE_BYTES)
     name = key.rpartition("/")[2]

@@ -119,7 +119,7 @@ class ProxyUpload(NamedTuple):
 
     artifact_path: str
     data: bytes | None
-    """The file's content; None if API Gateway did not deliver the body unchanged."""
+    """The file's content; None if API Gateway may have changed or dropped the body."""
 
 
 class RunFileUpload(NamedTuple):

@@ -23,7 +23,7 @@ them."""
 
 def key_of(path: str, request: Request) -> str:
     """Returns the key in the artifact store for a path of the artifact proxy, decoded as MLflow
-    decodes it. For reads; :func:`exact_key_of` is for writes."""
+    decodes it. For reads; :func:`exact_key_of` is for writes. Raises InvalidParameterValue."""
     return key_in_workspace(safe_path(path), request.workspace)
 
 
@@ -32,7 +32,8 @@ def exact_key_of(path: str, request: Request) -> str:
     deletions. It is stricter than :func:`key_of`: a path that could mean two files is refused.
 
     Raises:
-        InvalidParameterValue: the path could mean two files, such as one with an unencoded "?".
+        InvalidParameterValue: the path could mean two files, such as one with an unencoded "?", or
+            it is invalid.
         PermissionDenied: the path is among the files of a skill.
     """
     if request.has_query():
@@ -46,9 +47,9 @@ def exact_key_of(path: str, request: Request) -> str:
 
 
 def key_of_file(path: str, request: Request) -> str:
-    """Returns the key in the artifact store for the path of a file that is read. The files of a
-    deleted skill, which are removed shortly afterwards, count as missing. Raises
-    ResourceDoesNotExist."""
+    """Returns the key in the artifact store for the path of a file that is read. Raises
+    ResourceDoesNotExist if it is a file of a deleted skill (its files are removed shortly after the
+    deletion), InvalidParameterValue if the path is invalid."""
     key = key_of(path, request)
     segments = segments_below(key)
     identity = None if segments is None else identity_below(segments)
@@ -62,8 +63,8 @@ def download(message: m.ProxyDownload, request: Request) -> Response:
 
 
 def upload(message: m.ProxyUpload, request: Request) -> Response:
-    """Writes the body of the request as a file of the artifact store. If API Gateway did not
-    deliver the body unchanged, redirects the client to upload it to the store directly. Raises
+    """Writes the body of the request as a file of the artifact store. If API Gateway may have
+    changed or dropped the body, redirects the client to upload it to the store directly. Raises
     BadRequest instead if the request has an AWS signature."""
     path = message.artifact_path
     key = exact_key_of(path, request)

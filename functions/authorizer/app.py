@@ -3,7 +3,8 @@ bypass CloudFront, where the deployment forbids it.
 
 If the authorizer refused an unknown caller, API Gateway would answer ``{"message":"Forbidden"}``
 without the challenge that makes a browser ask for a password. So an unknown caller's request is
-passed on without a username, and the API function answers 401 with MLflow's text. The authorizer's
+passed on without a username, and the API function answers 401 with MLflow's text, except at the few
+public routes. The authorizer's
 context is never empty: by it the API function knows that authentication took place. If a login
 could not be checked, the context says so, and the caller is asked to repeat the request.
 """
@@ -41,7 +42,7 @@ def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
         from authorizer import oidc_authentication  # noqa: PLC0415 -- its library is in a layer of its own
 
         return OIDC, oidc_authentication.authenticator(environment)
-    from authorizer import basic_authentication  # noqa: PLC0415 -- as above: one of the two is imported
+    from authorizer import basic_authentication  # noqa: PLC0415 -- OIDC needs no rights of it
 
     return "basic", basic_authentication.authenticate
 
@@ -110,8 +111,9 @@ def _method_of(
 ) -> tuple[str, Callable[[], dict[str, Any]]]:
     """Chooses how the caller is authenticated. Returns the kind of login, for the audit log, and a
     function that authenticates the caller and returns the fields of the context about the caller
-    (no fields for an unknown caller). API keys are accepted in addition to the deployment's method;
-    a session cookie is used if the request has no other login."""
+    (no fields for an unknown caller, ``TWO_LOGINS`` for a request with two logins). API keys are
+    accepted in addition to the deployment's method; a session cookie is used if the request has no
+    other login."""
     login = _login(event, headers)
     try:
         key = _key(event, headers, login)
@@ -129,7 +131,8 @@ def _key(
     event: Mapping[str, Any], headers: Mapping[str, str], login: str
 ) -> tuple[str, str] | None:
     """Returns the username ("" if none is sent) and the API key with which the caller logs in; None
-    for another login. Raises TwoLogins for a call of the AI gateway with two different ones."""
+    if the request has no API key. Raises TwoLogins for a call of the AI gateway with two different
+    logins."""
     if path_of(event, base_path(os.environ)).startswith(_GATEWAY):
         return gateway_keys.key_in(headers, login)
     return key_authentication.token_in(login)
@@ -144,7 +147,8 @@ def _caller_fields(authenticate: Callable[[], User | None]) -> dict[str, Any]:
 
 
 def _login(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """Returns the value of the header with the caller's login. Clients of the AI gateway may send
-    it in a header of its own, because their Authorization header is meant for a provider."""
+    """Returns the value of the header with the caller's login; "" without one. Clients of the AI
+    gateway may send it in a header of its own, because their Authorization header is meant for a
+    provider."""
     gateway_login = headers.get(GATEWAY_LOGIN, "") if _GATEWAY in event.get("rawPath", "") else ""
     return gateway_login or headers.get("authorization", "")

@@ -32,7 +32,7 @@ def authenticate(authorization: str, address: str) -> User | None:
 
     Args:
         address: the caller's address. Wrong passwords are counted per address (of IPv6, per
-            network) and name, so that guessing does not lock the user out elsewhere.
+            network) and hash of the name, so that guessing does not lock the user out elsewhere.
     """
     sent = credentials(authorization)
     if sent is None:

@@ -33,8 +33,8 @@ def key_in(headers: Mapping[str, str], login: str) -> tuple[str, str] | None:
             if the call has it; empty if neither header has a login.
 
     Raises:
-        TwoLogins: the call also has another login, another key of this server, or, if the key is in
-            a provider's header, any other credential in such a header.
+        TwoLogins: the call also has another login, another key of this server, or, if the key is
+            only in a provider's header, any other credential in such a header.
     """
     beside = (_AUTHORIZATION, *KEY_HEADERS) if headers.get(GATEWAY_LOGIN) else KEY_HEADERS
     keys = frozenset().union(*(keys_in(headers.get(name, "")) for name in beside))

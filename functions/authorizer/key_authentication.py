@@ -21,8 +21,9 @@ def token_in(authorization: str) -> tuple[str, str] | None:
 
 
 def authenticate(username: str, token: str) -> dict[str, Any]:
-    """Returns the fields about the caller for the authorizer's context: the key's owner, its id and
-    its scopes. Empty if the key is refused.
+    """Returns the fields about the caller for the authorizer's context: the key's owner, whether
+    the owner is an administrator, and the id and the scopes of the key. Empty if the key is
+    refused.
 
     The field with the owner is ``key_user`` and not ``username``: functions of a release without
     API keys then find no caller, instead of a caller without the key's limits.

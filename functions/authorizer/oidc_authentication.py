@@ -1,7 +1,7 @@
 """Authentication by bearer tokens of an OpenID Connect issuer. Tokens are verified with the
 issuer's keys and never stored.
 
-The first valid token creates the user, without a password and without grants.
+The first valid token of a user creates the user, without a password and without grants.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def authenticator(environment: Mapping[str, str]) -> Callable[[str, str], User |
     """Returns the function that authenticates Authorization headers, configured by the environment.
 
     Raises:
-        KeyError: issuer or audience is not set; without them any token would be accepted.
+        KeyError: issuer or audience is not set. Without the audience, tokens that the issuer made
+            for other applications would be accepted.
     """
     claims = Claims(
         environment["OIDC_ISSUER"],
@@ -59,7 +60,7 @@ def authenticator(environment: Mapping[str, str]) -> Callable[[str, str], User |
 
 def _user_of(values: Mapping[str, Any], claims: Claims) -> User | None:
     """Returns the user that a verified token names, created if missing; None if it names no valid
-    one."""
+    one. Raises PermissionDenied as :func:`mlcore.repos.users.users.ensure` does."""
     username = username_of(values, claims.username)
     if username is None:
         return None

@@ -1,7 +1,8 @@
 """Authenticates browsers by the session cookie that they got at their sign-in.
 
-Each call reads the user and the session, so a deleted user, an ended session and a changed user
-take effect at once. A request that changes data must come from a page of this server.
+Each call with a valid cookie reads the user and the session, so a deleted user, an ended session
+and a changed user take effect at once. A browser's request that changes data must come from a page
+of this server.
 """
 
 from __future__ import annotations

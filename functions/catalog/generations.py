@@ -3,8 +3,8 @@
 Only the parts that requests need are read. A generation never changes, so a cached part stays
 valid; a request checks with one consistent GetItem whether the generation is still the current one
 (except for the later pages of a list, whose token names the generation). The parts that a request
-needs are fetched in parallel, and so are the models of a page: a request makes at most three round
-trips.
+needs are fetched in parallel, and so are the models of a page. So a read takes at most three round
+trips; a fourth if the generation in the page token is gone, and more if a load deletes a part.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class PartGone(Exception):
 
 
 class Generation:
-    """The models and artifacts that one load of Kubeflow's model catalog stored, and the loader's
-    state of each source of the catalog.
+    """The models, artifacts and MCP servers that one load of Kubeflow's model catalog stored, and
+    the loader's state: the catalog's sources, labels and named queries.
 
     A model's position is its index in the order of all models by name; an artifact's position is
     its index among the artifacts of all models in that order. Methods and properties that read a
-    part raise PartGone if it has been deleted.
+    part raise PartGone if it has been deleted and is not cached.
     """
 
     def __init__(self, head: Current) -> None:
@@ -66,8 +66,9 @@ class Generation:
         :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
-        """Returns a copy of this generation of the model catalog with another ``state`` (what the
-        loader stores about each source). It shares entries and caches with this generation."""
+        """Returns this generation of the model catalog with another ``state`` (what the loader
+        stores about the sources). It shares entries and caches with this generation, so the named
+        queries must be the same."""
         if state == self.state:
             return self
         other = Generation.__new__(Generation)
@@ -77,8 +78,8 @@ class Generation:
 
     def cached(self, key: tuple[Hashable, ...], compute: Callable[[], T]) -> T:
         """Returns the result that is cached under ``key``. If there is none, calls ``compute`` and
-        caches its result. A generation's catalog entries never change, so a result stays valid.
-        Safe for threads."""
+        caches its result. A generation's entries and named queries never change, so a result stays
+        valid. Safe for threads."""
         entry: tuple[T] | None = self._cache.get(key)
         if entry is not None:
             return entry[0]
@@ -108,11 +109,24 @@ class Generation:
             for source in self.sources(workspace, asset_type)
         )
 
+    def queries(self, workspace: str, asset_type: str) -> Mapping[str, Any]:
+        """Returns the named queries (saved filters) of an asset type that a workspace sees, by
+        name: its own, and the shared ones without one of its own with the same name."""
+        shared = self.state.get("queries", {})
+        own = self.state.get("workspaceQueries", {}).get(workspace, {})
+        return {**shared.get(asset_type, {}), **own.get(asset_type, {})}
+
+    def owner_of_queries(self, workspace: str) -> str:
+        """Returns a key for results that depend on named queries: the workspace, or "" if it has
+        only the shared queries."""
+        return workspace if workspace in self.state.get("workspaceQueries", {}) else ""
+
     # -------------------------------------------------------------- parts
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Reads those named parts of this generation (one load of the model catalog) that are not
-        cached yet, in parallel, and caches them. Raises PartGone if one was deleted."""
+        """Reads those of the named parts of this generation (one load of the model catalog) that
+        are not cached yet, in parallel, and caches them. A name without a stored part is not an
+        error. Raises PartGone if a part was deleted."""
         missing = {name: self._locations(name) for name in names if name not in self._parts}
         if not missing:
             return
@@ -126,7 +140,7 @@ class Generation:
         if kind == "attribute":
             listed = self._directory.get("attributes", {}).get(rest)
         elif kind == "properties":
-            listed = self._directory["properties"][int(rest)]
+            listed = self._directory["properties"][int(rest)] if rest else None
         if not listed:
             return []
         return [(first, count) for first, count in (listed if name == SERVERS else [listed])]
@@ -154,7 +168,8 @@ class Generation:
 
     def properties_part(self, name: str) -> str:
         """Returns the name, as :meth:`fetch` takes it, of the stored part with the values that all
-        models and artifacts of Kubeflow's catalog have for the custom property ``name``."""
+        models and artifacts of Kubeflow's catalog have for the custom property ``name``; the name
+        of an empty part before the first load."""
         count = len(self._directory.get("properties", ()))
         return f"properties:{property_columns.bucket_of(name, count)}" if count else "properties"
 
@@ -181,7 +196,7 @@ class Generation:
     def models(self) -> Mapping[str, Any]:
         """Columns of all models in this generation of the model catalog. These lists have one
         member per model, in the order of positions: ``id``, ``name``, ``source`` (index into
-        ``sources``), ``weight`` (bytes of JSON), ``part`` (index into ``parts`` and
+        ``sources``), ``weight`` (estimated bytes of JSON), ``part`` (index into ``parts`` and
         ``artifactParts``). The list ``artifacts`` has the position of each model's first artifact,
         and at its end the number of artifacts."""
         models: Mapping[str, Any] = self._part(MODELS, _NO_MODELS)
@@ -250,7 +265,7 @@ class Generation:
         self, positions: Sequence[int], *, with_artifacts: bool = False
     ) -> list[CatalogEntry]:
         """Returns the models at these positions of the model catalog's list. One round trip if
-        some of them are not cached."""
+        some of them are not cached, and one before if the list itself is not."""
         models = self.models
         part_of = models["part"]
         by_part: dict[int, dict[int, CatalogEntry]] = {}

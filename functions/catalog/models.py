@@ -76,21 +76,18 @@ def list_models(call: CatalogCall) -> Any:
 
 def filter_options(call: CatalogCall) -> Any:
     generation = call.current_generation()
-    return filter_options_of(
-        generation, generation.source_keys(call.workspace, "models"), "models", MODEL
-    )
+    return filter_options_of(generation, call.workspace, "models", MODEL)
 
 
-def filter_options_of(
-    generation: Generation, keys: frozenset[str], asset_type: str, kind: str
-) -> Any:
-    """Returns the values by which the model catalog's entries of the given sources can be filtered,
-    and the catalog's named queries.
+def filter_options_of(generation: Generation, workspace: str, asset_type: str, kind: str) -> Any:
+    """Returns the values by which the model catalog's entries of the sources that a workspace sees
+    can be filtered, and the named queries that it sees.
 
     Args:
-        keys: the keys of the sources.
+        asset_type: the asset type of the sources and queries.
         kind: the kind of entry.
     """
+    keys = generation.source_keys(workspace, asset_type)
 
     def choose() -> dict[str, Any]:
         generation.fetch([OPTIONS])
@@ -99,9 +96,10 @@ def filter_options_of(
             for stored in generation.options()
             if stored["kind"] == kind and stored["source"] in keys
         ]
-        return options.response(of_sources, generation.state.get("queries", {}).get(asset_type, {}))
+        return options.response(of_sources, generation.queries(workspace, asset_type))
 
-    return generation.cached(("options", kind, keys), choose)
+    owner = generation.owner_of_queries(workspace)
+    return generation.cached(("options", kind, keys, owner), choose)
 
 
 def get_model(call: CatalogCall) -> Any:

@@ -1,5 +1,6 @@
 """Recommends performance artifacts (benchmarks of a model on some hardware): computes how many
-replicas a target rate of requests needs, and selects the hardware that is worth its cost."""
+replicas a target rate of requests needs, and selects for each type of hardware the artifacts that
+are worth their cost."""
 
 from __future__ import annotations
 
@@ -57,8 +58,8 @@ def parse_setting(call: CatalogCall) -> Setting:
 
 def performance_artifacts(model: CatalogEntry, setting: Setting) -> list[CatalogEntry]:
     """Returns the performance artifacts of a model of the catalog. With a target rate, each that
-    has a rate of its own gets, as custom properties, the number of replicas that the target rate
-    needs and the total rate of these replicas."""
+    has a rate of its own (at least ``LEAST_RATE``) gets, as custom properties, the number of
+    replicas that the target rate needs and the total rate of these replicas."""
     artifacts = [
         child for child in model.children if child.fields.get("metricsType") == PERFORMANCE
     ]
@@ -80,10 +81,12 @@ def _with_replicas(artifact: CatalogEntry, target: int, property_name: str) -> C
 
 def recommend(artifacts: Iterable[CatalogEntry], setting: Setting) -> list[CatalogEntry]:
     """Returns the recommended ones of a catalog model's performance artifacts (each a measurement
-    of the model on some hardware), by hardware type, then by latency.
+    of the model on some hardware), by hardware type, then by latency. Artifacts without a latency
+    are never recommended.
 
-    For each type of hardware these are the artifacts that cost less than all faster ones, without
-    those that are hardly faster than the next cheaper one (:func:`is_enough_faster`)."""
+    For each type of hardware these are the artifacts that cost less than all others that are at
+    least as fast (of equal ones, the one with the least id), without those that are hardly faster
+    than the next cheaper recommended one (:func:`is_enough_faster`)."""
     by_type: dict[str, list[_Priced]] = {}
     for artifact in artifacts:
         latency = number(artifact, setting.names.latency)
@@ -111,9 +114,9 @@ class _Priced(NamedTuple):
 def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
     """Selects from artifacts of one type of hardware. Returns them ordered by latency.
 
-    The first pass keeps those that cost less than all faster ones. The second pass begins with the
-    cheapest of these, and adds a more expensive one only if it is enough faster than the one that
-    was added before."""
+    The first pass goes by latency, then cost, then id, and keeps each artifact that costs less than
+    all before it. The second pass begins with the cheapest of these, and adds a more expensive one
+    only if it is enough faster than the one that was added before."""
     first, *others = sorted(artifacts, key=lambda artifact: artifact[:3])
     cheaper = [first]
     for artifact in others:

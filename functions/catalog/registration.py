@@ -2,7 +2,7 @@
 registered model, a version, and its model artifacts, which name the catalog's model as their
 origin. Kubeflow has no such route; it is our extension.
 
-Repeating a call completes one that was interrupted, and changes nothing after one that succeeded.
+A call creates only what does not exist yet, so repeating it completes one that was interrupted.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def register(call: CatalogCall) -> Any:
 
     Raises:
         ResourceDoesNotExist: the catalog has no such model.
-        ResourceConflict: the version exists, but was not registered from this model of the catalog.
+        ResourceConflict: the version exists, but was not registered from this model of the catalog;
+            or the registered model or an artifact cannot be created, because its name is taken.
+        RequestLimitExceeded: other writes came first in each attempt.
     """
     entry = catalog_models.find_model(call, with_artifacts=True)
     name, version_name = call.parsed.name, call.parsed.version_name

@@ -27,8 +27,8 @@ _NO_SCRIPT: Final = {
 
 
 class UnsupportedImage(MlflowError):
-    """Raised (415) if the logo of an MCP server has a type that browsers do not show as an image,
-    or is not valid Base64."""
+    """Raised (415) if the logo of an MCP server is neither a URL of http or https, nor a ``data:``
+    URL with one of the known types of images in valid Base64."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415
@@ -60,13 +60,13 @@ def list_servers(call: CatalogCall) -> Any:
             and test(entry)
         ]
 
-    question = (
+    cache_key = (
         *("servers", keys, arguments.get("filterQuery", ""), words),
-        *(name, query, by, down),
+        *(name, query, generation.owner_of_queries(call.workspace), by, down),
     )
     return page(
         call,
-        generation.cached(question, find),
+        generation.cached(cache_key, find),
         lambda chunk: [entry_json.server_json(entry, tools) for entry in chunk],
         generation,
         after,
@@ -95,7 +95,7 @@ def _named_query(call: CatalogCall, generation: Generation) -> tuple[str, kubefl
     name = call.arguments().get("namedQuery")
     if name is None:
         return "", kubeflow_filter.NOTHING
-    queries = generation.state.get("queries", {}).get("mcp_servers", {})
+    queries = generation.queries(call.workspace, "mcp_servers")
     if name not in queries:
         raise invalid(f"unknown named query: {name[:100]}")
     query = queries[name]
@@ -109,9 +109,7 @@ def _named_query(call: CatalogCall, generation: Generation) -> tuple[str, kubefl
 
 
 def _filter_options(call: CatalogCall, generation: Generation) -> Any:
-    return filter_options_of(
-        generation, generation.source_keys(call.workspace, "mcp_servers"), "mcp_servers", SERVER
-    )
+    return filter_options_of(generation, call.workspace, "mcp_servers", SERVER)
 
 
 def filter_options(call: CatalogCall) -> Any:
@@ -133,12 +131,13 @@ def _find(call: CatalogCall, generation: Generation) -> CatalogEntry:
 
 
 def get_logo(call: CatalogCall) -> Response:
-    """Returns the logo of an MCP server of the catalog: a redirect if the logo is an address, the
-    image itself if it is a ``data:`` URL.
+    """Returns the logo of an MCP server of the catalog: a redirect if the logo is a URL of http or
+    https, the image itself if it is a ``data:`` URL.
 
     Raises:
+        InvalidParameterValue: the server's id in the path is not a number.
         ResourceDoesNotExist: the server does not exist or has no logo.
-        UnsupportedImage: the logo is not an image that browsers show.
+        UnsupportedImage: the logo is neither.
     """
     server = _find(call, call.current_generation())
     logo = str(server.fields.get("logo") or "")

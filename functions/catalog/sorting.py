@@ -1,5 +1,5 @@
-"""Sorts models or MCP servers of Kubeflow's catalog by an attribute that all have or by a custom
-property, and models also by a custom property of their artifacts."""
+"""Sorts entries of Kubeflow's catalog by id, name, time or a custom property, and models also by a
+custom property of their artifacts."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _value(by: str, default: str) -> Callable[[CatalogEntry], Any]:
 
 
 def _property(entry: CatalogEntry, name: str, kind: str) -> Any:
-    """Returns the value of a custom property; None if it has another type. A string is never
-    converted to a number."""
+    """Returns the value of a custom property; None if it is missing, or a string where ``kind`` is
+    a type of numbers or the other way round. Numbers and booleans count as one type."""
     return entry.properties.get(name) if entry.types.get(name) in _types(kind) else None
 
 

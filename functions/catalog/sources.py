@@ -84,7 +84,7 @@ def requested_source_keys(
     call: CatalogCall, generation: Generation, asset_type: str
 ) -> frozenset[str]:
     """Returns the keys of the sources of the model or MCP catalog that the request's ``source`` or
-    ``sourceLabel`` selects; if it has neither, of all sources that the caller's workspace shows.
+    ``sourceLabel`` selects; if it has neither, of all sources that the caller's workspace sees.
     Raises InvalidParameterValue if it has both."""
     sources = call.list_argument("source")
     labels = call.list_argument("sourceLabel")

@@ -2,8 +2,8 @@
 merges them.
 
 These are the YAML files with ``sources`` in their name: those in the catalog's folder are for all
-workspaces, those in ``workspaces/<name>`` for one. If several define the same source, the file with
-the later name wins, field by field.
+workspaces, those in ``workspaces/<name>`` for one. If several files of the same folder define the
+same source or label, the file with the later name wins, field by field.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ConfiguredSource(NamedTuple):
     excluded: tuple[str, ...]
     properties: Mapping[str, Any]
     folder: str
-    """The folder of the file that defines it; paths are relative to it."""
+    """The folder of the file that defines ``properties``; their paths are relative to it."""
 
     @property
     def key(self) -> str:
@@ -62,12 +62,15 @@ class Configuration(NamedTuple):
     """The labels of sources. Each has ``assetType``, and ``workspace`` if it belongs to one
     workspace only."""
     queries: dict[str, dict[str, Any]]
-    """Named queries by asset type and name; each maps a field to ``operator`` and ``value``."""
+    """Named queries for all workspaces, by asset type and name; each maps a field to ``operator``
+    and, unless it is omitted, ``value``."""
+    workspace_queries: dict[str, dict[str, dict[str, Any]]]
+    """Named queries of single workspaces, by workspace, asset type and name."""
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name matches a pattern in which ``*`` stands for any text, ignoring case. The time
-    is linear in the length of both, however many stars the pattern has."""
+    """Whether a name matches a pattern in which ``*`` stands for any text, ignoring case. There is
+    no backtracking, however many stars the pattern has."""
     first, *rest = pattern.lower().split("*")
     lowered = name.lower()
     if not rest:
@@ -104,14 +107,14 @@ def workspace_of(file: str) -> str:
 
 def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
     """Returns the sources, labels and named queries of the model catalog that all files together
-    define. Raises InvalidField if a file is not valid.
+    define. Raises InvalidField if the content of a file is not valid.
 
     Args:
         files: name and parsed content of each file; later ones win.
     """
     sources: dict[tuple[str, str, str], dict[str, Any]] = {}
     labels: dict[tuple[str, str, str | None], dict[str, Any]] = {}
-    queries: dict[str, dict[str, Any]] = {}
+    queries: dict[str, dict[str, dict[str, Any]]] = {}
     for file, data in files:
         read = _file(file, data)
         workspace = workspace_of(file)
@@ -139,10 +142,12 @@ def merge(files: Iterable[tuple[str, Any]]) -> Configuration:
         for name, query in read.get("namedQueries", {}).items():
             if query["assetType"] in _IGNORED_TYPES:
                 continue
-            queries.setdefault(query["assetType"], {})[name] = query["filters"]
+            of_workspace = queries.setdefault(workspace, {})
+            of_workspace.setdefault(query["assetType"], {})[name] = query["filters"]
     return Configuration(
         tuple(_source(*key, entry) for key, entry in sources.items()),
         tuple(labels.values()),
+        queries.pop("", {}),
         queries,
     )
 

@@ -162,8 +162,9 @@ def _properties(where: str, value: Any) -> Properties:
 
 
 def _property(where: str, data: Any) -> tuple[str, Any]:
-    """Returns the type and the value of a custom property. A value without ``metadataType`` has the
-    type that it has in YAML."""
+    """Returns the type and the value of a custom property. A mapping without ``metadataType`` has
+    the type of its member, such as ``int_value``; any other value has its type in YAML. Raises
+    InvalidField."""
     if not isinstance(data, dict):
         return _untyped(where, data)
     kind = data.get("metadataType")

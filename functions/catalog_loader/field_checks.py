@@ -14,8 +14,8 @@ _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class InvalidField(ValueError):
-    """Raised if the content of a YAML file of the model catalog is invalid; the message names the
-    place and the reason."""
+    """Raised if the content of a YAML file of the model catalog is invalid; the message says what
+    is wrong and, in most cases, where."""
 
 
 Check = Callable[[str, Any], Any]
@@ -48,7 +48,8 @@ def read_mapping(
             fields.
 
     Raises:
-        InvalidField: it is no mapping, a field is unknown or invalid, or a required one is missing.
+        InvalidField: it is no mapping, a field is unknown or invalid, or a required one is missing
+            or empty.
     """
     if not isinstance(data, dict):
         raise InvalidField(f"{where}: must be a mapping")

@@ -1,7 +1,7 @@
 """The model catalog's files: in a folder of the local machine, or in the artifact bucket in AWS.
 
-A file's name is its path below the catalog's root, with ``/`` between segments. Names outside of
-the root are refused.
+A file's name is its path below the catalog's root, with ``/`` between segments. Nothing outside of
+the root can be read.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ FOLDER: Final = "CATALOG_FOLDER"
 """Environment: the catalog's folder; set by the local runner."""
 
 KEY: Final = artifacts.internal_key(DEFAULT_WORKSPACE, "catalog")
-"""The prefix of the files in the artifact bucket, if there is no folder. No other API reads or
-writes there."""
+"""The prefix of the files in the artifact bucket, if there is no folder. Requests for artifacts can
+neither read nor write there."""
 
 _MAX_FILES: Final = 2_000
 
@@ -30,7 +30,8 @@ class OutsideCatalog(ValueError):
 class Files(Protocol):
     def names(self) -> dict[str, str]:
         """Returns the names of the model catalog's files, each with a text that differs after a
-        change of the file's content (in S3 the ETag and the size)."""
+        change of the file (in S3 the ETag and the size, in a folder time and size). Reads no
+        further folder after 2,000 files."""
 
     def read(self, name: str) -> bytes:
         """Returns the content of a file of the model catalog. Raises OutsideCatalog if the file

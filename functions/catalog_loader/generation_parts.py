@@ -1,7 +1,8 @@
 """Writes the result of a load of the model catalog (a generation) in parts, and reads its entries
-back. There are parts with several models or MCP servers each, so that a page reads few of them; one
-part with the list of all models; and parts with the values of attributes and custom properties, for
-filters and sorting."""
+back. There are parts with several models, artifacts or MCP servers each, so that a page reads few
+of them; one part with the list of all models; parts with the values of attributes and custom
+properties, for filters and sorting; and one part each with filter options and with the artifacts
+that recommendations compare."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _PART_BYTES: Final = 48_000
 models and the part with their artifacts have the same number. Parts are small, so that a page whose
 models are in many parts reads few bytes for each."""
 
-FORMAT: Final = 1
-"""Raise this number when the form of the parts changes: it is in the fingerprint of the catalog's
-files, so the next load then writes them again."""
+FORMAT: Final = 2
+"""Raise this number when the form of the parts or of the state changes: it is in the fingerprint of
+the catalog's files, so the next load then writes them again."""
 
 
 def store_parts(store: Store, reads: Sequence[SourceContent]) -> dict[str, Any]:
@@ -96,15 +97,15 @@ def read_entries(before: Current) -> Iterator[CatalogEntry]:
 
 
 class _Models:
-    """Stores models in parts with several models each, and the models' artifacts in the same number
-    of other parts."""
+    """Stores models in parts with several models each, and the artifacts of each part's models in
+    another part."""
 
     def __init__(self, store: Store, models: Iterable[CatalogEntry]) -> None:
         self.parts: list[PartLocation] = []
         self.artifact_parts: list[PartLocation] = []
         """The artifacts of the models in the part of the same number; (0, 0) if they have none."""
         self.weights: list[int] = []
-        """For each model the bytes of its JSON in responses."""
+        """For each model an estimate of the bytes of its JSON in responses."""
         self.numbers: list[int] = []
         """For each model the number of its part."""
         batch: list[StoredEntry] = []

@@ -41,13 +41,13 @@ _EXPANDED: Final = (
 _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|m|s))+")
 _PART: Final = re.compile(r"([0-9.]+)([hms])")
 _client_lock: Final = threading.Lock()
-"""The client of ``huggingface_hub`` is global, so only one load may use it at a time."""
+"""The client of ``huggingface_hub`` is global, so only one thread may use it at a time."""
 _UNITS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 
 class NotReached(Exception):
-    """Raised if the Hugging Face Hub does not answer. The source then keeps the entries of the
-    previous load of the catalog."""
+    """Raised if the Hugging Face Hub does not answer as expected, or the API key cannot be read.
+    The source then keeps the entries of the previous load of the catalog."""
 
 
 class HubModels(NamedTuple):
@@ -85,9 +85,9 @@ def settings_of(source: ConfiguredSource) -> Settings:
 
 def within_organization(source: ConfiguredSource) -> ConfiguredSource:
     """Returns a Hugging Face source with its organization (``allowedOrganization``) added to each
-    pattern of model names that has none. Raises InvalidField if the source includes no models, if a
-    pattern that includes models names another organization, or if one with ``*`` has no
-    organization and the source has none either."""
+    pattern of model names that has none. A source that has only an organization includes all of its
+    models. Raises InvalidField if the source has neither an organization nor patterns of included
+    models, if such a pattern names another organization, or if one with ``*`` names none."""
     bound = settings_of(source).organization
     included = [_within(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:
@@ -121,14 +121,14 @@ def fetch(
 
     Args:
         source: a result of :func:`within_organization`.
-        seconds: the timeout for all requests together.
+        seconds: after this time no further request is sent.
         trusted: whether the deployment's operator wrote the source. Only then is its ``url`` used:
             anybody else could probe the internal network with it.
         cards: whether the models' cards are read, with one request each.
 
     Raises:
         InvalidField: the source is invalid.
-        NotReached: the Hub does not answer, or the API key cannot be read.
+        NotReached: the Hub does not answer as expected, or the API key cannot be read.
     """
     settings = settings_of(source)
     if not trusted:
@@ -163,8 +163,8 @@ def _fetch(source: ConfiguredSource, most: int, hub: _Hub, *, cards: bool) -> Hu
 
 
 class _Hub:
-    """A client of the Hugging Face Hub for one load. All its requests share one timeout, and
-    redirects to other hosts are refused."""
+    """A client of the Hugging Face Hub for one read of a source. It sends no request after its time
+    is over, and none to another host, for example after a redirect."""
 
     def __init__(self, settings: Settings, key: str | None, seconds: float) -> None:
         from huggingface_hub import HfApi, set_client_factory  # noqa: PLC0415 -- see above
@@ -201,7 +201,7 @@ class _Hub:
 
     def _call(self, ask: Callable[[], Any]) -> Any:
         """Calls ``ask`` and returns its result; None if the Hub answers that the model does not
-        exist or may not be read. Raises NotReached if the Hub does not answer."""
+        exist or may not be read. Raises NotReached if the Hub does not answer as expected."""
         import httpx2  # noqa: PLC0415 -- as above
         from huggingface_hub import errors  # noqa: PLC0415
 
@@ -246,7 +246,8 @@ class _Hub:
         return list(models)
 
     def readme(self, info: Any) -> str | None:
-        """Returns the text of the model's card; None if it has none that may be read."""
+        """Returns the text of the model's card, cut to ``_LONGEST_README`` characters; None if it
+        has none that may be read. Raises NotReached."""
         from huggingface_hub import get_session  # noqa: PLC0415 -- as above
         from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415
             build_hf_headers,
@@ -357,7 +358,8 @@ def _url(where: str, value: Any) -> str:
 
 
 def _most(where: str, value: Any) -> int:
-    most = field_checks.number(where, int(value) if str(value).isdecimal() else value)
+    text = str(value)
+    most = field_checks.number(where, int(text[:9]) if text.isdecimal() else value)
     if not 1 <= most <= 10_000:
         raise InvalidField(f"{where}: must be from 1 to 10000")
     return most

@@ -20,8 +20,8 @@ _NAME: Final = re.compile(r"(?!AWS_)[A-Z][A-Z0-9_]{0,99}")
 
 
 class NoKey(Exception):
-    """Raised if the secret with the API keys of the Hugging Face Hub cannot be read; the message
-    explains why."""
+    """Raised if the secret with the API keys of the Hugging Face Hub cannot be read or parsed; the
+    message explains why."""
 
 
 def api_key(name: str = "") -> str | None:
@@ -32,7 +32,7 @@ def api_key(name: str = "") -> str | None:
         name: the name that a source has; empty for the default key, which may be missing.
 
     Raises:
-        InvalidField: the name is invalid, or the source names a key that does not exist.
+        InvalidField: the name is invalid, or is not the default one and there is no such key.
         NoKey: the secret cannot be read.
     """
     if name and not _NAME.fullmatch(name):

@@ -38,7 +38,7 @@ class LoadReport(NamedTuple):
 
 def load(files: Files, *, force: bool = False) -> LoadReport:
     """Updates the model catalog from its YAML files, and from the Hugging Face Hub if a source
-    there is due. Does nothing if nothing has changed.
+    there is due. If nothing has changed, only deletes generations that can no longer be read.
 
     Args:
         force: read all sources whether or not they have changed.
@@ -118,8 +118,8 @@ def _report(current: Current, *, changed: bool) -> LoadReport:
 
 
 def _state_after_error(state: Mapping[str, Any], fingerprint: str, error: str) -> dict[str, Any]:
-    """Returns the state of the current generation after its files could not be read: every enabled
-    source gets the error."""
+    """Returns the state of the current generation after the files that define its sources could not
+    be read: every enabled source gets the error."""
     sources = [
         source
         if source["status"] == DISABLED
@@ -155,4 +155,5 @@ def _state(
         ],
         "labels": list(configuration.labels),
         "queries": configuration.queries,
+        "workspaceQueries": configuration.workspace_queries,
     }

@@ -25,7 +25,8 @@ STATUSES: Final = ("all", "included", "excluded")
 
 _PAGE_SIZE: Final = 10
 _HUB_SECONDS: Final = 18.0
-"""Timeout for reading the Hub: API Gateway waits 30 seconds for a response."""
+"""After this time no further request is sent to the Hub: API Gateway waits 30 seconds for a
+response."""
 
 
 class Unprocessable(MlflowError):

@@ -27,10 +27,11 @@ MAX_ERROR_LENGTH: Final = 1000
 """The most characters of a source's error message that are stored."""
 
 MAX_ENTRY_BYTES: Final = 3_000_000
-"""Largest JSON of a model or server with its parts: a Lambda response holds 6 MB."""
+"""Largest JSON of a model or server in a file, with its artifacts or tools: a Lambda response holds
+6 MB."""
 
 HUB_SECONDS: Final = 60.0
-"""Timeout for reading one source from the Hub during a load."""
+"""After this time, a load sends no further request to the Hub for one source."""
 _RETRY_MS: Final = 3_600_000
 """If the Hub does not answer, it is asked again after this time, or after the source's interval if
 that is shorter."""
@@ -90,8 +91,8 @@ def read(
 
 
 def _with_times(entries: Iterable[CatalogEntry], loaded: int) -> list[CatalogEntry]:
-    """Returns the entries with creation and update times; a missing time becomes the time of the
-    load."""
+    """Returns the entries with creation and update times; a missing time becomes ``loaded``, in ms
+    since the epoch."""
     return [
         entry._replace(
             create_time=loaded if entry.create_time is None else entry.create_time,

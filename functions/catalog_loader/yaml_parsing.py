@@ -31,8 +31,8 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class NotYaml(ValueError):
-    """Raised if a file of the model catalog is not YAML or uses an unsupported feature; the message
-    names the place and the reason."""
+    """Raised if a file of the model catalog is not YAML, uses an unsupported feature or exceeds a
+    limit; the message names the reason and, if one value is at fault, its place."""
 
 
 class _OpenCollection:

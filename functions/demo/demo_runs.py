@@ -1,5 +1,5 @@
-"""Creates, finds and ends the runs of the demo's experiment. A run is found by a tag, so that
-creating the demo twice creates each run once."""
+"""Creates, finds and ends the demo's runs. A run is found by a tag, so that creating the demo again
+creates no second run."""
 
 from __future__ import annotations
 

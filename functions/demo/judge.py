@@ -1,4 +1,4 @@
-"""Creates the demo's two judges."""
+"""Creates and deletes the demo's two judges."""
 
 from __future__ import annotations
 

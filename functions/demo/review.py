@@ -1,4 +1,4 @@
-"""Creates what people review in the demo: an issue that was detected, a queue of traces with
+"""Creates what people review in the demo: an issue that was detected, queues of traces with
 questions, and a saved view of the traces."""
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def _link(client: ApiClient, trace_id: str, issue_id: str, run_id: str) -> None:
 
 
 def make_queues(client: ApiClient, experiment_id: str) -> None:
-    """Creates the demo's label schemas (the questions), a review queue with the traces of all
-    turns, one of them marked as done and one as declined, and the reviewer's personal queue. The
-    traces must exist."""
+    """Creates the demo's label schemas (the questions), a review queue with the traces of all turns
+    that did not fail, one of them marked as done and one as declined, and the reviewer's personal
+    queue with three traces. The traces must exist."""
     reviewer = client.user_name or _REVIEWER
     schema_ids = [_question(client, experiment_id, question) for question in _QUESTIONS]
     here = {"experiment_id": experiment_id}

@@ -1,8 +1,8 @@
 """Creates and deletes the parts of the demo.
 
 When a part is complete, its version is stored in a tag of the experiment; a part without the tag,
-or with another version, is created (again). Names and ids follow from the experiment, so that
-creating a part twice creates each thing once.
+or with another version, is created (again). Creating a part again keeps what exists: it is found by
+a name, an id or a tag that each creation repeats.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ and ``training`` exist only here."""
 
 def generate(wanted: list[str], request: Request) -> Response:
     """Creates the requested parts of the demo, and the parts that they need, unless they exist in
-    their current version. Returns the names of the created parts (``features_generated``)."""
+    their current version. The answer has the names of the created parts (``features_generated``)
+    and the experiment's id."""
     client = ApiClient(request)
     experiment_id, tags = experiments.find_or_create(client, EXPERIMENT, experiments.GENAI)
     needed = {*wanted, *(PARTS[name].needs for name in wanted)}

@@ -1,5 +1,6 @@
 """Creates the demo's training runs of a classifier: runs with metric curves, one of which diverges,
-and a registered model of the best run. The numbers are computed by formulas; nothing is trained."""
+and a registered model with versions of the two best runs. The numbers are computed by formulas;
+nothing is trained."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Deletes the files of removed runs, traces, logged models, experiments and versions of skills.
+"""Deletes the files of removed runs, traces, logged models, experiments and versions of skills, and
+files of metric histories that newer files replaced.
 
-The indexer, which has no permission to delete files, sends messages that name what to delete and
-which files below it to keep. A repeated message finds nothing left to delete, and the repetition of
-an interrupted one completes it.
+The indexer and the function ``skills``, which have no permission to delete files, send messages
+that name what to delete and which files below it to keep. A repeated message finds nothing left to
+delete, and the repetition of an interrupted one completes it.
 """
 
 from __future__ import annotations
@@ -44,5 +45,6 @@ def _handle(record: Mapping[str, Any]) -> bool:
 
 def remove(removal: Removal) -> None:
     """Deletes the artifact files that the indexer's SQS message names. Raises
-    TemporarilyUnavailable if not all could be deleted; the call can be repeated."""
+    TemporarilyUnavailable or RequestLimitExceeded if not all could be deleted; the call can be
+    repeated."""
     artifacts.store().delete_older(removal.key, removal.before_ms / 1000, removal.keep)

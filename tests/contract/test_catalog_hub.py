@@ -203,4 +203,6 @@ def test_a_preview_asks_the_hub_of_the_deployment(api: CatalogApi, hub: Hub) -> 
     hub.status = 500
     assert preview(config).status == 422
     assert preview("type: hf").status == 422
+    digits = f"{config}\nproperties: {{maxModels: '{'9' * 5000}'}}"
+    assert "maxModels" in preview(digits).body["message"]
     assert api.get("models")["items"] == []

@@ -18,7 +18,7 @@ import pytest
 from mlcore.db import keys
 from mlcore.db.table import Table
 from mlcore.repos import catalog
-from tests.contract.catalog_api import FILES, CatalogApi, performance
+from tests.contract.catalog_api import FILES, SERVERS, CatalogApi, performance
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi
 
@@ -261,6 +261,38 @@ def test_sources_of_one_workspace_are_its_own(
 
 
 # ------------------------------------------------------------------ into the registry
+
+
+def test_named_queries_of_one_workspace_are_its_own(
+    filled: CatalogApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enable_workspaces(monkeypatch, "team", "others")
+    folder = tmp_path / "workspaces" / "team"
+    folder.mkdir(parents=True)
+    (folder / "sources.yaml").write_text(
+        "namedQueries: {secret: {assetType: mcp_servers, filters: {name: {operator: '=', "
+        "value: disk}}}, remote: {assetType: mcp_servers, filters: {name: {operator: '=', "
+        "value: files}}}, fast: {filters: {name: {operator: '=', value: gamma}}}}"
+    )
+    assert filled.load()["errors"] == 0
+    servers = f"{SERVERS}/mcp_servers"
+    for _ in range(2):  # then from the cache
+        for workspace, listed in (("others", ["forge"]), ("team", ["files"])):
+            filled.headers = {"x-mlflow-workspace": workspace}
+            assert filled.names(servers, namedQuery="remote") == listed
+            fast = filled.get("models/filter_options")["namedQueries"]["fast"]
+            assert ("name" in fast) == (workspace == "team")
+            options = filled.get(f"{servers}/filter_options")["namedQueries"]
+            assert ("secret" in options) == (workspace == "team")
+            status = filled.ask("GET", servers, namedQuery="secret").status
+            assert status == (200 if workspace == "team" else 400)
+
+
+def test_before_the_first_load_every_order_and_filter_finds_nothing(api: CatalogApi) -> None:
+    for by in ("size.double_value", "artifacts.size.double_value", "ACCURACY"):
+        assert api.get("models", orderBy=by)["items"] == []
+    assert api.get("models", filterQuery="size.int_value > 3")["items"] == []
+    assert api.get("models", recommendations="true", rpsProperty="rate")["items"] == []
 
 
 def test_a_model_is_registered_once_whatever_happens(filled: CatalogApi) -> None:
