@@ -9,6 +9,7 @@ import binascii
 import contextlib
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -37,6 +38,8 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("false", "False", "FALSE", "f", "F", "0"), False),
 }
 """The spellings of booleans that Go accepts: Kubeflow's server is written in Go."""
+
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,10}")
 
 PAGE_SIZE: Final = 10
 _MAX_TOKEN: Final = 1024
@@ -105,8 +108,7 @@ class CatalogCall(NamedTuple):
         text = self.arguments().get(name)
         if text is None:
             return None
-        digits = text.removeprefix("-").removeprefix("+")
-        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10:
+        if _INTEGER.fullmatch(text) is None:
             raise invalid(f"invalid {name}: {text[:50]!r} is not an integer")
         if not least <= int(text) <= most:
             raise invalid(f"invalid {name}: must be from {least} to {most}")

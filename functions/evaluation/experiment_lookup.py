@@ -18,14 +18,14 @@ def get(experiment_id: str, request: Request) -> Experiment:
 
 def get_active(experiment_id: str, request: Request) -> Experiment:
     """Returns an active experiment of the request's workspace. Raises InvalidParameterValue if it
-    is deleted, ResourceDoesNotExist if it is missing."""
+    is deleted or the text cannot be an id, ResourceDoesNotExist if it is missing."""
     owner = limits.experiment_id(experiment_id)
     return experiments.get_active(owner, request.workspace).experiment
 
 
 def get_unless_deleted(experiment_id: str, request: Request) -> Experiment:
     """Returns an active experiment of the request's workspace. Raises ResourceDoesNotExist if it is
-    missing or deleted."""
+    missing or deleted, InvalidParameterValue if the text cannot be an id."""
     experiment = get(experiment_id, request)
     if experiment.lifecycle_stage != ACTIVE:
         raise experiments.missing(experiment.experiment_id)

@@ -43,8 +43,8 @@ def to_stored(serialized_scorer: str, data: dict[str, Any], workspace: str) -> S
 
 def with_endpoint_names(versions: Sequence[ScorerVersion], workspace: str) -> list[ScorerVersion]:
     """Returns the scorer versions with the names of gateway endpoints in place of their ids; the
-    reference to a deleted endpoint is removed. Reads the gateway's configuration only if one of the
-    scorers uses an endpoint."""
+    reference to a deleted endpoint is removed. Reads the gateway's configuration only if a scorer's
+    text contains ``gateway:/``."""
     # Few scorers use an endpoint; this test saves parsing the JSON of the others.
     if not any("gateway:/" in version.serialized_scorer for version in versions):
         return list(versions)

@@ -31,7 +31,7 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
 
     Raises:
         InvalidParameterValue: the request names no model that can be called, a key of another
-            provider, or no traces; or it exceeds a limit.
+            provider, or no traces; it exceeds a limit; or the experiment is deleted.
         ResourceDoesNotExist: there is no such experiment, endpoint or key.
         ResourceAlreadyExists: a detection is running in the experiment.
         PermissionDenied: a trace is in another experiment.

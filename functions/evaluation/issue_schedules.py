@@ -35,8 +35,9 @@ from mlcore.repos.experiments.experiments import StoredExperiment
 
 def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[str, Any]:
     """Applies the schedule of issue detection that clients have written as a tag of the experiment:
-    stores, changes or removes the server's schedule, and updates the other tag, with its state.
-    Returns ``{"next_fire_time_ms"}``; the value is None for a paused schedule or none.
+    stores, changes or removes the server's schedule, and, if there is such a tag, updates the other
+    tag, with its state. Returns ``{"next_fire_time_ms"}``; the value is None for a paused schedule
+    or none.
 
     A paused schedule is not stored, but has a state.
 

@@ -110,8 +110,8 @@ def _conditions(message: m.SearchIssues) -> Callable[[Issue], bool]:
 
 
 def _query(message: m.SearchIssues, request: Request) -> list[object]:
-    """Returns the values that a page token is bound to: all fields of the request except the page
-    size."""
+    """Returns the values that a page token is bound to: the workspace and the request's fields,
+    except page size and token."""
     return [
         request.workspace,
         message.experiment_id,
@@ -148,8 +148,8 @@ def _keys(orders: Sequence[str]) -> list[Key]:
 
 
 def _follows(issue: Issue, after: Sequence[object], keys: Sequence[Key]) -> bool:
-    """Whether an issue comes after the row that a page token names. Raises InvalidParameterValue: a
-    forged token."""
+    """Whether an issue comes after the row that a page token names. Raises InvalidParameterValue if
+    the token is forged."""
     values = [value(issue) for value, _ in keys]
     if list(map(type, values)) != list(map(type, after)):
         raise errors.InvalidParameterValue("Invalid issue page token")

@@ -60,7 +60,8 @@ def get_issue(message: m.GetIssue, request: Request) -> dict[str, Any]:
 
 def update_issue(message: m.UpdateIssue, request: Request) -> dict[str, Any]:
     """Changes the fields of an issue that the request has. Categories are replaced, metadata are
-    merged, and the time of the latest observation never goes back."""
+    merged (``delete_metadata_keys`` are removed), and the time of the latest observation never goes
+    back."""
     sets: dict[str, Any] = {}
     if message.has("status"):
         sets["status"] = limits.check_status(message.status)

@@ -1,5 +1,5 @@
-"""Routes that start judges and issue detection on the server, and read or cancel their jobs.
-MLflow's UI calls them; they exist under ``/ajax-api`` only."""
+"""Routes that start judges and issue detection on the server, schedule issue detection, and search,
+read or cancel jobs. MLflow's UI calls them; they exist under ``/ajax-api`` only."""
 
 from __future__ import annotations
 

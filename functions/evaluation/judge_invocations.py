@@ -190,8 +190,8 @@ def _check_count(trace_ids: Sequence[str], most: int) -> None:
 
 
 def copy_list(value: Any) -> list[Any]:
-    """Returns a copy of a list; [] for a value of another type. As on MLflow's server, empty values
-    of other types, such as ``{}``, are accepted as empty lists."""
+    """Returns a copy of a list; [] for a value of another type, which the callers have refused
+    before."""
     return list(value) if isinstance(value, list) else []
 
 

@@ -84,7 +84,7 @@ def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, 
 
 def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
     """Returns a page of an experiment's label schemas, newest first. Creates the default one if it
-    is missing."""
+    is missing and can be stored."""
     limit = message.max_results if message.has("max_results") else 100
     experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id

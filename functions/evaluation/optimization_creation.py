@@ -137,7 +137,8 @@ def _params(
 
 def _prompt_version(uri: str, request: Request) -> ModelVersion:
     """Returns the prompt version that a URI names. Raises ResourceDoesNotExist, or
-    InvalidParameterValue for a template that this server cannot fill (Jinja2)."""
+    InvalidParameterValue for a malformed URI or a template that this server cannot fill, such as
+    one of Jinja2."""
     wanted = prompt_uris.parse_prompt_uri(uri)
     model = registered_models.find(request.workspace, wanted.name)
     if model is None or not is_prompt(model.model.tags):

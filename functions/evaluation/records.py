@@ -115,8 +115,8 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
 
 
 def _find(dataset_id: str, request: Request) -> EvaluationDataset | None:
-    """Returns a dataset; None if there is none. As on MLflow's server, only with workspaces, where
-    the dataset may be in another one, is a missing dataset an error by itself.
+    """Returns a dataset; None if there is none. With workspaces, a missing dataset is an error, as
+    on MLflow's server, because it may be in another workspace.
 
     Raises:
         ResourceDoesNotExist: workspaces are on, and the request's has no such dataset.
@@ -128,7 +128,8 @@ def _find(dataset_id: str, request: Request) -> EvaluationDataset | None:
 
 
 def _parse_records(text: str) -> list[dict[str, Any]]:
-    """Parses the JSON list of records; an empty JSON object counts as an empty list."""
+    """Parses the JSON list of records; an empty JSON object counts as an empty list. Raises
+    InvalidParameterValue."""
     try:
         records = parse_json_text(text, lone_surrogates=True)
     except ValueError:

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 DEFAULT_MAX_RESULTS: Final = 1000
 TRACES_PER_READ: Final = 100
-"""Traces that are read at once while a page of items is collected."""
+"""Traces that are read at once to find the items whose trace exists."""
 
 
 def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
     """Returns a page of an experiment's review queues, newest first. The request may restrict them
-    to those of a user or to those that contain a trace."""
+    to those of a user, and to those that contain a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id
@@ -351,8 +351,8 @@ def _chunks(entries: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _check_no_user(name: str, request: Request) -> None:
-    """Refuses a username as the name of a custom queue where authentication is on, because it would
-    look like that user's own queue."""
+    """Raises InvalidParameterValue if a username would be the name of a custom queue where
+    authentication is on, because it would look like that user's own queue."""
     if request.access is None:
         return
     for profile in users.find_all():

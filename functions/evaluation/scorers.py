@@ -43,9 +43,9 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     id. The first version takes over the online settings that a scorer of the name has left, and
     their scorer id.
 
-    A scorer that judges automatically does so in its owner's name, so a version with another
-    endpoint, or with code, makes the caller the owner. Raises PermissionDenied if the caller may
-    not let it judge automatically.
+    A scorer that judges automatically does so in its owner's name. So a version with code or, where
+    logins are required, another endpoint makes the caller the owner. Raises PermissionDenied if the
+    caller may not let it judge automatically.
     """
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
@@ -84,8 +84,8 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
     """Returns the latest version of each scorer that the caller may read, ordered by experiment and
-    name. The request names one experiment, several, or none: then all experiments of the workspace
-    are listed."""
+    name. The request names one experiment, several, or none: then those of all active experiments
+    of the workspace are listed."""
     if message.experiment_id and message.has("experiment_ids"):
         raise errors.InvalidParameterValue(
             "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
@@ -195,7 +195,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     that are logged from now on."""
     try:
         rate = float(message.sample_rate)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise errors.InvalidParameterValue(
             f"sample_rate must be a number, got {type(message.sample_rate).__name__}"
         ) from None
@@ -211,8 +211,9 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
 def _saved_config(
     message: m.SetOnlineScoringConfig, experiment: Experiment, rate: float, request: Request
 ) -> OnlineScorer:
-    """Writes and returns the scorer's online settings, with the latest version of the scorer.
-    Raises WriteConflict if other settings or another version were stored meanwhile."""
+    """Writes and returns the scorer's online settings, for the latest version of the scorer. Raises
+    ResourceDoesNotExist if it has no version, and WriteConflict if other settings (or, for a rate
+    above 0, another version) were stored meanwhile."""
     latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)

@@ -1,5 +1,5 @@
-"""Checks the fields of an AI gateway's secret. As on MLflow's server, a secret may choose the
-address that model calls go to only by ``api_base``, which is validated."""
+"""Checks the fields of an AI gateway's secret. As on MLflow's server, of the keys that choose the
+address of model calls a secret may have only ``api_base``, which is validated."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ _LINKAGES = (PRIMARY, FALLBACK)
 
 
 def create_endpoint(message: m.CreateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Creates a gateway endpoint. Its calls are traced in the experiment that the request names;
-    without one, an experiment is created, unless usage tracking is off."""
+    """Creates a gateway endpoint. Unless usage tracking is off, its calls are traced: in the
+    experiment that the request names, else in one named ``gateway/<endpoint name>``, which is
+    created if it is missing."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     if not message.model_configs:
@@ -92,8 +93,8 @@ def get_endpoint(message: m.GetGatewayEndpoint, request: Request) -> dict[str, A
 
 
 def update_endpoint(message: m.UpdateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Changes the fields of a gateway endpoint that the request has; an empty field counts as
-    omitted. If the request has models, they replace all models of the endpoint, and its fallback
+    """Changes the fields of a gateway endpoint that the request has; an empty name or list is
+    ignored. If the request has models, they replace all models of the endpoint, and its fallback
     configuration is replaced or reset."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)

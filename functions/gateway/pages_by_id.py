@@ -29,8 +29,8 @@ def page(
         items: all items, ordered by id.
 
     Raises:
-        InvalidParameterValue: ``max_results`` is negative or too large, or the token is that of
-            another list.
+        InvalidParameterValue: ``max_results`` is negative or too large, or the token is malformed
+            or that of another list.
     """
     limit = message.max_results or _DEFAULT_MAX_RESULTS
     check_max_results(limit)

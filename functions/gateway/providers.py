@@ -46,7 +46,8 @@ def list_providers(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
 
 
 def list_models(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
-    """Returns the known models of one model provider, or of all if the request names none."""
+    """Returns the known models of one model provider, or of all if the request names none, without
+    fine-tuned ones and those for other tasks (:data:`_MODES`), such as images."""
     by_name: dict[tuple[str, str], dict[str, Any]] = {}
     for name, models in _models().items():
         provider = _provider(name)
@@ -61,7 +62,8 @@ def list_models(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
 
 
 def provider_config(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
-    """Returns which credentials a model provider takes. Unknown providers take an API key.
+    """Returns which credentials a model provider takes. Unknown providers take an API key. Raises
+    InvalidParameterValue if the request names none.
 
     ``env_credentials_available`` is false for all: every endpoint needs a stored secret. The server
     reads no API key from its environment; even ``default_chain`` is a setting of a secret.

@@ -55,8 +55,9 @@ def get_secret(message: m.GetGatewaySecretInfo, request: Request) -> dict[str, A
 
 
 def update_secret(message: m.UpdateGatewaySecret, request: Request) -> dict[str, Any]:
-    """Replaces the values of a gateway secret and its ``auth_config``. An omitted field keeps its
-    value. An ``auth_config`` whose only entry is a blank ``api_base`` clears the stored one."""
+    """Replaces the values of a gateway secret and its ``auth_config``. If one of the two is omitted
+    or empty, it stays. An ``auth_config`` whose only entry is a blank ``api_base`` clears the
+    stored one."""
     auth_config = check_auth_config(message.auth_config)
     check_secret_value(message.secret_value)
 
@@ -101,8 +102,8 @@ def list_secrets(message: m.ListGatewaySecretInfos, request: Request) -> dict[st
 
 
 def secrets_config(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
-    """Returns a constant: AWS KMS holds the encryption key, so secrets are always available and
-    MLflow's default passphrase is never used."""
+    """Returns a constant: AWS KMS (on a laptop a file) holds the encryption key, so secrets are
+    always available and MLflow's default passphrase is never used."""
     return {"secrets_available": True, "using_default_passphrase": False}
 
 

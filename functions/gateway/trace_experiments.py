@@ -24,8 +24,8 @@ def get_or_create(endpoint: Endpoint, workspace: str) -> str:
     ``gateway/<endpoint name>``; creates it if it is missing.
 
     Raises:
-        WriteConflict: an experiment of this name existed and was renamed or deleted meanwhile.
-            The caller tries again.
+        WriteConflict: an experiment of this name existed and was renamed or removed for good
+            meanwhile. The caller tries again.
     """
     name = f"gateway/{endpoint.name}"
     existing = experiments.find_by_name(workspace, name)

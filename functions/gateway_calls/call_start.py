@@ -9,8 +9,9 @@ from mlcore.http import Request
 
 
 def start_call(request: Request, endpoint_name: str) -> Invocation:
-    """Finds the gateway endpoint, checks that the request's user may call it, and returns the
-    started call. Raises the errors of :func:`mlcore.gateway.guarded_calls.begin`."""
+    """Finds the gateway endpoint, checks the budgets and limits of its calls, and returns the
+    started call. The route's policy has checked that the request's user may call the endpoint.
+    Raises the errors of :func:`mlcore.gateway.guarded_calls.begin`."""
     return guarded_calls.begin(
         request.workspace,
         endpoint_name,

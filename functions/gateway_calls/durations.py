@@ -12,7 +12,7 @@ DURATION: Final = "x-mlflow-gateway-duration-ms"
 """The header with the milliseconds until the answer, or until the first part of a stream."""
 OVERHEAD: Final = "x-mlflow-gateway-overhead-duration-ms"
 """The header with the milliseconds until the answer without the time of waiting for providers.
-Omitted if no provider was called."""
+Omitted if there was no such wait."""
 
 
 def with_durations(handler: Handler) -> Handler:

@@ -84,8 +84,9 @@ def _error_event(action: str | None) -> replies.ErrorEvent:
 
 
 def _provider_headers(request: Request) -> Mapping[str, str]:
-    """Returns the request's headers that are forwarded to the provider: all except the one with the
-    caller's login to this server, and those that hold an API key of this server."""
+    """Returns the request's headers without ``Authorization``, if it is the caller's login to this
+    server, and without those that hold an API key of this server. Which of the others are forwarded
+    decides :func:`mlcore.providers.provider.forwarded_headers`."""
     headers = request.headers
     has_login = not headers.get(GATEWAY_LOGIN) and request.username() is not None
     return {

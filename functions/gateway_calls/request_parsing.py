@@ -17,7 +17,7 @@ from mlcore.wire.json_text import parse_json_bytes
 Json = dict[str, Any]
 
 MAX_DECODED_BYTES: Final = 16 * 1024 * 1024
-"""The largest body after decompression; API Gateway takes 6 MB of a compressed one."""
+"""The largest body after decompression; Lambda takes at most 6 MB of a compressed one."""
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """zlib's window sizes, which include the format, by content encoding."""
 
@@ -65,7 +65,7 @@ class GatewayCall(NamedTuple):
 def parse(sent: Sent) -> GatewayCall:
     """Reads the endpoint's name and the JSON body of a call. The name is in the path or in the
     body's ``model``. Raises GatewayCallFailed: 400 if the body is not a JSON object or cannot be
-    decompressed, or if no endpoint is named; 413 if it is too large."""
+    decompressed, or if no endpoint is named; 413 if it is too large after decompression."""
     body = _body(sent)
     name = sent.parameters.get("endpoint_name") or body.pop("model", None)
     if not name or not isinstance(name, str):
@@ -89,7 +89,8 @@ def parse_proxy(sent: Sent) -> ProxyCall:
             PATCH another one than JSON, if the path contains ``.`` or ``..``, leads to batches of
             requests or to realtime sessions, or if the query is not percent-encoded or sets the
             method, the type or headers. 401 if the address contains an API key of this server,
-            because addresses are written to logs. 413 if the body is too large or incomplete.
+            because addresses are written to logs. 413 if the decompressed body is too large, or a
+            body of bytes may be incomplete.
     """
     path = sent.parameters["path"]
     segments = [segment.partition(";")[0].strip().lower() for segment in path.split("/")]

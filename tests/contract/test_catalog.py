@@ -94,6 +94,8 @@ def shared(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any
         ("models", {"pageSize": "many"}, 400),
         ("models", {"nextPageToken": "%%%"}, 400),
         ("models", {"nextPageToken": "bm90aGluZw"}, 400),
+        ("models", {"pageSize": "-+5"}, 400),
+        ("models", {"pageSize": "+5"}, 200),
         ("models", {"sortOrder": "UP"}, 400),
         ("models", {"q": "\0"}, 400),
         (ALPHA, {}, 200),

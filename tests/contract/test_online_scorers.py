@@ -170,6 +170,8 @@ def test_scorers_that_cannot_judge_by_themselves_are_refused(
         answer = ask("PUT", "mlflow/scorers/online-config", body)
         assert answer.status == 400
         assert why in answer.body["message"]
+    too_large = {"experiment_id": world.experiment, "name": "x", "sample_rate": 10**400}
+    assert ask("PUT", "mlflow/scorers/online-config", too_large).status == 400
 
 
 def test_a_scorer_that_is_no_complete_judge_is_taken_and_judges_nothing(
