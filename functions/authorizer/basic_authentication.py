@@ -3,8 +3,8 @@ passwords.
 
 Each call reads the user, so a changed password or a deleted user takes effect at once. The process
 caches only that a password matched a hash from an address, under a keyed digest whose key dies with
-the process. So a logged-in user is not locked out while somebody else guesses at the same address,
-and the cache reveals no password.
+the process. So a user whom the process has verified is not locked out while somebody else guesses
+at the same address, and the cache reveals no password.
 """
 
 from __future__ import annotations

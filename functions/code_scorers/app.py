@@ -1,8 +1,9 @@
 """Runs the code of one scorer on one trace or one session (the traces of a conversation): a Lambda
 function of its own, whose role permits only its log group. The judge runner invokes it.
 
-Lambda offers no namespaces, so only the system call filter confines the scorer. Each call checks
-that Lambda permits the filter. If it does not, the scorer is not run.
+Lambda offers no namespaces, so the scorer's process is confined by the system call filter alone,
+beside limits of memory and time. Each call checks that Lambda permits the filter. If it does not,
+the scorer is not run.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _SCHEMAS = "/mlflow/label-schemas"
 _QUEUES = "/mlflow/review-queues"
 _ISSUES = "/mlflow/issues"
 
-# MLflow serves these routes under /api/3.0 only.
+# MLflow serves these routes in version 3.0 only.
 _get, _post, _put = (partial(verb, version="3.0") for verb in (get, post, put))
 _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
 

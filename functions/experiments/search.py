@@ -37,8 +37,8 @@ def search_experiments(message: m.SearchExperiments, request: Request) -> dict[s
 
 
 def list_experiments(message: m.ListExperiments, request: Request) -> dict[str, Any]:
-    """Returns experiments ordered by id. Without ``max_results`` MLflow 1.30 returned all; here as
-    many as fit one response, and a page token."""
+    """Returns experiments ordered by id. Without ``max_results`` MLflow 1.30 returned all; here at
+    most 50,000 are returned, as many as fit one response, and a page token if more remain."""
     if message.has("max_results"):
         check_max_results(message.max_results)
     wanted = m.SearchExperiments(

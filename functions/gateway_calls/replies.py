@@ -1,5 +1,6 @@
-"""Responses to calls through the gateway: JSON, server-sent events, and errors. Errors have the
-form of MLflow's gateway, which differs from that of MLflow's API, and the fields that SDKs read."""
+"""Responses to calls through the gateway: JSON, event streams, files, and errors. Errors of calls
+have the form of MLflow's gateway, which differs from that of MLflow's API, and the fields that SDKs
+read."""
 
 from __future__ import annotations
 
