@@ -17,6 +17,7 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.table import Table
+from mlcore.ids import now_ms
 from mlcore.repos import catalog
 from tests.contract.catalog_api import FILES, SERVERS, CatalogApi, performance
 from tests.contract.conftest import Store, enable_workspaces
@@ -180,6 +181,17 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
             {item["SK"]["S"] for item in store.items() if item["SK"]["S"][:10] == "CSRC#SHARD"}
         ),
     }
+
+
+def test_a_sweep_keeps_what_another_loader_has_made_current(api: CatalogApi) -> None:
+    source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
+    api.write(sources=source, m=_models(2, "old"))
+    api.load()
+    read_before = catalog.current()
+    api.write(m=_models(2, "new"))
+    api.load()
+    catalog.sweep(read_before, now_ms(), unfinished=False)
+    assert [model["provider"] for model in api.walk(4)] == ["new", "new"]
 
 
 def test_each_walk_is_one_generation(api: CatalogApi) -> None:

@@ -247,3 +247,18 @@ def test_an_external_id_that_is_taken_away(kubeflow: KubeflowApi) -> None:
         assert kubeflow.ask("GET", path.removesuffix("s"), externalId="x").status == 404
         again = kubeflow.patch(entity_path, externalId="x")
         assert kubeflow.get(path.removesuffix("s"), externalId="x") == again
+
+
+def test_an_artifact_belongs_to_a_version_once_however_many_it_has(
+    kubeflow: KubeflowApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of DynamoDB's answers has one entry here."""
+    version = kubeflow.version(kubeflow.model("m")["id"], "v")
+    kubeflow.artifact(version["id"], name="0")
+    alone = kubeflow.post("model_artifacts", name="a", uri="s3://x/y")
+    query = table.query
+    monkeypatch.setattr(table, "query", lambda pk, **rest: query(pk, **{**rest, "limit": 1}))
+    for _ in range(2):
+        kubeflow.artifact(version["id"], id=alone["id"], name="a", uri="s3://x/y")
+    listed = kubeflow.items(f"model_versions/{version['id']}/artifacts")
+    assert [artifact["name"] for artifact in listed] == ["0", "a"]

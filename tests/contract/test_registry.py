@@ -245,6 +245,15 @@ def test_costs(store: Store) -> None:
     assert (api.cost.round_trips, api.cost.write_units <= 14) == (4, True)
 
 
+def test_a_search_finds_the_end_of_a_name_that_is_cut_in_the_index(store: Store) -> None:
+    name = "\N{GRINNING FACE}" * 300 + "-end"
+    new_model(store.api, name)
+    new_model(store.api, "\N{GRINNING FACE}" * 300)
+    for text in ("name LIKE '%-end'", "name ILIKE '%-END'"):
+        named = store.api.get("registered-models/search", filter=text)["registered_models"]
+        assert [each["name"] for each in named] == [name]
+
+
 def test_a_search_by_name_costs_what_it_finds(store: Store) -> None:
     api = store.api
     for number in range(400):

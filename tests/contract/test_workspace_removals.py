@@ -110,7 +110,10 @@ def furnish(workspace: str) -> None:
     events = [{"entity": "REGISTERED_MODEL", "action": "CREATED"}]
     hook = {"name": workspace, "url": "https://127.0.0.1/x", "events": events}
     assert ask("POST", "/api/2.0/mlflow/webhooks", hook, workspace).status == 200
-    assert new_experiment(workspace).status == 200
+    made = new_experiment(workspace)
+    assert made.status == 200
+    logged = {"experiment_id": made.body["experiment_id"], "name": workspace}
+    assert ask("POST", "/api/2.0/mlflow/logged-models", logged, workspace).status == 200
     model = {"name": workspace}
     where = "/api/2.0/mlflow/registered-models/create"
     assert ask("POST", where, model, workspace).status == 200
@@ -150,6 +153,13 @@ def furnish(workspace: str) -> None:
     )
 
 
+def logged_models(experiment_id: str) -> list[int]:
+    """The status of the answer with each logged model that the default workspace finds."""
+    where = "/api/2.0/mlflow/logged-models"
+    listed = ask("POST", f"{where}/search", {"experiment_ids": [experiment_id]}, "").body["models"]
+    return [ask("GET", f"{where}/{each['info']['model_id']}", None, "").status for each in listed]
+
+
 def moved(name: str) -> dict[str, Any]:
     """What the default workspace has of a workspace that was moved into it."""
     server, server_versions = mcp_servers.find_with_versions("default", name)
@@ -157,15 +167,15 @@ def moved(name: str) -> dict[str, Any]:
     assert server is not None
     assert skill is not None
     by_name = {"experiment_name": name}
+    experiment = ask("GET", "/api/2.0/mlflow/experiments/get-by-name", None, "", **by_name)
     return {
         "webhooks": [hook.name for hook in webhooks.of_workspace("default") if hook.name == name],
         "server": (sorted(server.versions), server.aliases),
         "server versions": sorted(version.version for version in server_versions),
         "skill": (sorted(skill.versions), skill.aliases, skill.last_number),
         "skill versions": sorted(version.number for version in skill_versions),
-        "experiment": ask(
-            "GET", "/api/2.0/mlflow/experiments/get-by-name", None, "", **by_name
-        ).status,
+        "experiment": experiment.status,
+        "logged models": logged_models(experiment.body["experiment"]["experiment_id"]),
         "model": ask("GET", "/api/2.0/mlflow/registered-models/get", None, "", name=name).status,
     }
 
@@ -195,6 +205,7 @@ def test_a_killed_move_to_the_default_workspace_is_completed(world: Store) -> No
             "skill": ([1, 2, 3], {"a": 1}, 3),
             "skill versions": [1, 2, 3],
             "experiment": 200,
+            "logged models": [200],
             "model": 200,
         }, request
         assert repo.find(workspace) is None

@@ -1,5 +1,6 @@
-"""Generations (complete loads) of Kubeflow's model catalog. A generation is never changed: each
-load writes a new one beside the current one, and one conditional write makes the new one current.
+"""Generations (complete loads) of Kubeflow's model catalog. The contents of a generation are never
+changed: each load writes a new one beside the current one, and one transaction makes the new one
+current.
 
 A replaced generation is kept for an hour, because a client may still page through it. A generation
 whose loader was killed stays unfinished and is never read; a later loader deletes it.
@@ -124,8 +125,8 @@ def write(
         state: JSON of the loader, stored with the generation.
 
     Raises:
-        WriteConflict: another loader made its generation current first, or took this loader for a
-            killed one and deleted its parts.
+        WriteConflict: another loader wrote the current generation or its state first, or took this
+            loader for a killed one and deleted its parts.
     """
     generation = new_ulid()
     key = keys.catalog_generation(generation)
@@ -188,10 +189,10 @@ def renew(before: Current, state: Mapping[str, Any]) -> Current:
 
 def sweep(read: Current, now: int, *, unfinished: bool) -> int:
     """Deletes generations (loads of the model catalog) that no request reads any more; returns how
-    many.
+    many. The current generation stays, also one that another loader has made current meanwhile.
 
     Args:
-        read: the current generation, which stays.
+        read: the current generation as the caller read or wrote it.
         now: the time, in milliseconds since the epoch.
         unfinished: whether to delete every unfinished generation: no other loader can complete one
             any more. If false, only those older than a loader's maximum duration are deleted.
@@ -200,7 +201,7 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
     items = table.query_all(keys.catalog().pk, prefix=keys.catalog_generation_prefix())
     for raw in list(items):
         item = CatalogGeneration.of(raw)
-        if item.generation == read.generation:
+        if item.generation == read.generation or item.status == READ:
             continue
         kept = {REPLACED: KEPT_MS, WRITING: 0 if unfinished else LOADING_MS}.get(item.status, 0)
         if kept and (item.updated_at or 0) + kept > now:
@@ -209,7 +210,7 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
             try:
                 table.update(keys.catalog_generation(item.generation), _moved(item.status, LEAVING))
             except ConditionFailed:
-                continue  # it became current, or another loader deletes it
+                continue  # it became current, was replaced, or another loader deletes it
         _delete(item.generation)
         gone += 1
     return gone

@@ -15,11 +15,12 @@ from mlcore.db.sortable import escape, escape_ordered
 
 _EXP = "EXP#<experiment_id>"
 
-_MAX_PREFIX = 150
-"""Maximum characters of a searched prefix; keys shorten values only at a greater length."""
+_MAX_PREFIX_BYTES = 150
+"""Maximum bytes of a searched prefix; keys shorten values only at a greater length."""
 
 _MAX_TOKEN_PREFIX = 30
-"""The same limit for tokens, for which keys have less room."""
+"""Maximum characters of a searched prefix of a token; keys shorten tokens only at a greater
+length."""
 
 DATASET_LINK = Pattern(
     "dataset_link",
@@ -151,7 +152,8 @@ def rank_param_value_prefix(key: str, value: str) -> str:
 def rank_param_begin(key: str, text: str) -> str:
     """Returns the prefix of the sort keys of all values of a param that begin with the text. A long
     text is shortened, so more values may match."""
-    return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_MAX_PREFIX]
+    begin = escape_ordered(text).encode()[:_MAX_PREFIX_BYTES].decode(errors="ignore")
+    return RANK_PARAM.sk.prefix(key) + begin
 
 
 def rank_rows(experiment_id: str, rows_id: str) -> Key:

@@ -253,14 +253,15 @@ def present(parent: ContextRef) -> list[TransactionStep]:
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
     """Adds an existing Kubeflow artifact to those of another model version or run. Idempotent.
+    Raises ResourceDoesNotExist if that was deleted.
 
     Args:
         parent: the reference of that version or run (the item that maps its Kubeflow number to
             MLflow's item).
     """
-    known = table.query(keys.context(parent.number), prefix=keys.context_child_prefix(entity.kind))
-    linked = {ContextChild.of(item).number for item in known.items}
-    if entity.id in linked:
+    prefix = keys.context_child_prefix(entity.kind)
+    known = table.query_all(keys.context(parent.number), prefix=prefix)
+    if any(ContextChild.of(item).number == entity.id for item in known):
         return
     free = transaction_steps.find_child(parent.number, KINDS[entity.kind], entity.name) is None
     name = entity.name if free and entity.kind != kinds.DATA_SET.name else unnamed(entity.id)

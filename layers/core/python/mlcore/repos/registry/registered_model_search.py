@@ -27,8 +27,8 @@ READ_TOGETHER = 100
 MOST_RESULTS = 1_000
 
 _WHOLE_NAME = 900
-"""Maximum bytes of a name that is whole in the index. Longer names are cut off there, so conditions
-on names cannot be tested."""
+"""Names up to this many bytes are whole in the index. Longer names may be cut off there, so
+conditions on names cannot be tested."""
 
 
 def search(
@@ -113,7 +113,7 @@ def of_names(
         return
     test = _name_test(comparisons)
     listed = registered_models.listed(workspace, _prefix(comparisons), start, descending=descending)
-    places_found = (key for name, key in listed if len(name) > _WHOLE_NAME or test(name))
+    places_found = (key for name, key in listed if _is_cut(name) or test(name))
     while chunk := list(islice(places_found, together)):
         yield from registered_models.find_many(chunk, workspace)
 
@@ -141,6 +141,10 @@ def is_prompt(model: RegisteredModel) -> bool:
     """Whether a search treats a model as a prompt: its tag ``mlflow.prompt.is_prompt`` must be
     exactly ``true``."""
     return model.tags.get(reserved_tags.IS_PROMPT) == "true"
+
+
+def _is_cut(name_in_index: str) -> bool:
+    return len(name_in_index.encode()) > _WHOLE_NAME
 
 
 class _Named(NamedTuple):

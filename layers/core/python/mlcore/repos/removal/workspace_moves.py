@@ -4,8 +4,11 @@ transaction. The caller handles permissions.
 
 from __future__ import annotations
 
+import contextlib
+
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import (
     Delete,
@@ -38,8 +41,9 @@ class NameTakenInTarget(Exception):
 
 
 def experiment(experiment_id: str, workspace: str) -> None:
-    """Moves an experiment with its contents and its name to another workspace. Raises
-    NameTakenInTarget, and WriteConflict if it is renamed or moved meanwhile."""
+    """Moves an experiment with its contents and its name to another workspace. May be killed
+    anywhere and repeated. Raises NameTakenInTarget, and WriteConflict if it is renamed or moved
+    meanwhile."""
     key = keys.experiment(experiment_id)
     raw = table.get(key)
     if raw is None or (item := Experiment.of(raw)).workspace == workspace:
@@ -75,6 +79,9 @@ def experiment(experiment_id: str, workspace: str) -> None:
     number = item.number or (int(experiment_id) if experiment_id.isdecimal() else None)
     if not moved_keys.move_external_id(old, workspace, item.type, item.external_id, number):
         change.remove(Experiment.external_id)
+    # Before the experiment moves: after a kill in between, it is still here and the call is
+    # repeated.
+    _name_workspace(key.pk, workspace)
     try:
         table.transact(
             [
@@ -91,9 +98,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
         if held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id:
             raise NameTakenInTarget(name) from failed
         raise WriteConflict from failed
-    for model in table.query_all(key.pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
-        if Item.of(model).type == keys.LOGGED_MODEL.name:
-            _name_workspace(key_of_item(model), workspace)
+    _name_workspace(key.pk, workspace)  # of models that were created meanwhile
 
 
 def registered_model(key: Key, workspace: str) -> None:
@@ -175,10 +180,21 @@ def alert(entity: Alert, workspace: str) -> None:
     alerts.move(stored, workspace, destinations)
 
 
-def _name_workspace(key: Key, workspace: str) -> None:
-    change = Update()
-    change.set(LoggedModel.workspace, workspace)
-    change.set(LoggedModel.updated_at, now_ms())
-    change.add(LoggedModel.version, 1)
-    change.require_exists(LoggedModel.PK)
-    table.update(key, change)
+def _name_workspace(pk: str, workspace: str) -> None:
+    """Writes the name of an experiment's new workspace to the items of its logged models.
+
+    Args:
+        pk: the partition key of the experiment.
+    """
+    for item in table.query_all(pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
+        if Item.of(item).type != keys.LOGGED_MODEL.name:
+            continue
+        if LoggedModel.of(item).workspace == workspace:
+            continue
+        change = Update()
+        change.set(LoggedModel.workspace, workspace)
+        change.set(LoggedModel.updated_at, now_ms())
+        change.add(LoggedModel.version, 1)
+        change.require_exists(LoggedModel.PK)
+        with contextlib.suppress(ConditionFailed):  # it was removed meanwhile
+            table.update(key_of_item(item), change)
