@@ -175,8 +175,8 @@ def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _as_text(texts: Mapping[str, str]) -> str:
-    """Encodes a map as one text: ``key=value`` pairs joined by ``&``, with ``%``, ``&`` and ``=``
-    percent-encoded. An empty map gives an empty text.
+    """Encodes a map as one text: ``key=value`` pairs joined by ``&``. ``%`` and ``&``, and ``=``
+    in keys, are percent-encoded. An empty map gives an empty text.
 
     JSON would need four quotation marks for each entry, which the request's JSON would have to
     escape.

@@ -18,7 +18,8 @@ READS = {"GetItem", "BatchGetItem", "Query"}
 
 
 class Measurement:
-    """The cost of the DynamoDB calls made so far. Parallel calls count as one in ``round_trips``.
+    """The cost of the DynamoDB calls made so far. Of parallel branches, ``round_trips`` counts only
+    the longest.
 
     ``largest`` is the size in gigabytes (DynamoDB's lower estimate) and the key of the largest
     partition that was written to. It is measured only if the setting ``collection_sizes`` is on.
@@ -190,5 +191,6 @@ def run_in_turn(measurement: Measurement | None, calls: Sequence[Callable[[], T]
 
 
 def in_branch() -> bool:
-    """Returns whether this thread runs one of several function calls that run in parallel."""
+    """Returns whether this thread runs one of several function calls whose DynamoDB requests are
+    counted as parallel."""
     return getattr(_thread, "in_branch", False)

@@ -1,7 +1,7 @@
 """Creates the process's only DynamoDB client, and clients of services with the same protocol.
 
 Region, endpoint and credentials are read from environment variables if those are complete, as they
-are on Lambda. Otherwise botocore finds them; its import takes a third of a cold start. The calls
+are on Lambda. Otherwise botocore finds them; its import takes a third of a cold start. Calls
 are made by :class:`mlcore.db.transport.Transport`: validating and parsing in botocore's own client
 costs more than the rest of a call.
 """
@@ -37,7 +37,8 @@ POOL_CONNECTIONS = 32
 USER_AGENT = "mlflow-serverless"
 
 _SPECIAL_ENDPOINTS: Final = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_PROFILE")
-"""If one of these is set, botocore determines the endpoint; it creates a client for that."""
+"""If one of these is set and no variable names the endpoint, botocore determines the endpoint; it
+creates a client for that."""
 
 _NEEDS_BOTOCORE: Final = ("AWS_DEFAULT_PROFILE", "AWS_CREDENTIAL_EXPIRATION")
 """If one of these is set, credentials are in a file or expire, so botocore has to provide them."""
@@ -62,12 +63,12 @@ _SUFFIXES: Final = {
 
 @functools.cache
 def client() -> TableClient:
-    """Returns the DynamoDB client that the whole process shares. Region, endpoint and credentials
-    come from the environment, as botocore reads them. An endpoint with a scheme that was registered
-    in :mod:`mlcore.db.embedded_stores` is a store in this process.
+    """Returns the DynamoDB client that the whole process shares. Region and credentials come from
+    environment variables or, if those are incomplete, from botocore. An endpoint with a scheme that
+    was registered in :mod:`mlcore.db.embedded_stores` is a store in this process.
 
     Raises:
-        NoRegionError, NoCredentialsError: neither the environment nor files have them.
+        NoRegionError, NoCredentialsError: neither the environment nor botocore has them.
         ValueError: no store is registered for the endpoint's scheme.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
@@ -112,8 +113,8 @@ def _from_environment(service: str) -> tuple[str, str, Callable[[], Credentials]
 
 
 def _from_botocore(service: str) -> tuple[str, str, Callable[[], Credentials]]:
-    """Returns region, endpoint and a function for credentials as botocore finds them, in files or
-    from AWS's services."""
+    """Returns region, endpoint and a function for credentials. botocore finds region and
+    credentials, for example in files or from AWS's services."""
     import botocore.session  # noqa: PLC0415 -- 60 ms; not needed on Lambda
 
     session = botocore.session.get_session()

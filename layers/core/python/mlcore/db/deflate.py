@@ -18,6 +18,6 @@ def compressed(data: bytes) -> bytes:
     """Returns the data compressed, in zlib's format."""
     # One bit more than the length needs: zlib refers back at most 262 bytes less than the window.
     bits = min(_MOST_BITS, max(_LEAST_BITS, len(data).bit_length() + 1))
-    # memLevel n lets a block hold 64 * 2**n symbols, so all data fit into one block.
+    # memLevel n lets a block hold 64 * 2**n symbols, so data below 16 KB fit into one block.
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, bits, min(_MOST_MEMORY, bits - 6))
     return packer.compress(data) + packer.flush()

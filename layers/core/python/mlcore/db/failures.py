@@ -66,8 +66,8 @@ class NotSaved(NotExecuted):
 
 
 NOT_SAVED: Final = "NotSaved"
-"""Error code that a local stand-in for an AWS service returns in this case; the error's message is
-the advice."""
+"""Error code that a local stand-in for an AWS service returns if it can save nothing; the error's
+message is the advice."""
 
 
 _THROTTLED = {
@@ -92,8 +92,8 @@ def code(error: ClientError) -> str:
 
 
 def mark_lost(error: ClientError, *, is_lost: bool) -> bool:
-    """Marks an error as that of a call whose earlier attempt may have been executed, if ``is_lost``
-    says so of an attempt before the error's own. Returns the mark."""
+    """Marks an error if an earlier attempt of its call may have been executed: if ``is_lost`` says
+    so, or if the error has the mark already. Returns whether the error has the mark."""
     about = cast("Raw", error.response).setdefault("ResponseMetadata", {})
     about[IS_LOST] = is_lost or bool(about.get(IS_LOST))
     return bool(about[IS_LOST])
@@ -123,8 +123,8 @@ def collection_full() -> errors.BadRequest:
 
 def size_refusal(reasons: Iterable[Raw]) -> errors.MlflowError | None:
     """Returns the error of a transaction that DynamoDB cancelled because an item or its partition
-    would become too large; None for any other reason. Repeating such a transaction does not help.
-    """
+    would become too large; None for other reasons. Repeating such a transaction does not help. The
+    reason ``ValidationError`` is taken for an item that is too large."""
     codes = {reason.get("Code") for reason in reasons}
     if "ValidationError" in codes:
         return item_too_large()

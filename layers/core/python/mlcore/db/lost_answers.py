@@ -44,15 +44,15 @@ def is_absent(item: Raw | None) -> bool:
 
 def put_of(item: Raw) -> LeftBy:
     """Returns a function that tells whether a stored item is the one that a PutItem of ``item``
-    writes, so that the PutItem was executed."""
+    writes."""
     return lambda stored: stored is not None and is_same(stored, item)
 
 
 def change_of(update: Update) -> LeftBy:
     """Returns a function that tells whether a stored item is as an UpdateItem leaves it: it has
     each value that the update sets and none that it removes, and each number to which the update
-    adds is the required number plus the amount. An item to whose numbers the update adds without a
-    condition on them is never recognized."""
+    adds is the required number plus the amount. The function returns False if the update adds to a
+    number without requiring its value, uses :meth:`Update.set_once`, or changes a set."""
     return lambda stored: stored is not None and _shows(stored, update)
 
 

@@ -1,4 +1,4 @@
-"""The only module that imports PynamoDB; it exports the classes that models and readers use.
+"""The only module that imports PynamoDB's classes; it exports those that models and readers use.
 
 PynamoDB imports botocore's clients and sessions, which take a third of a cold start, for
 connections that this project does not use (:mod:`mlcore.db.transport` connects). So stub modules

@@ -1,7 +1,8 @@
-"""Encodings of numbers and texts as strings that sort like the values.
+"""Encodings of numbers and texts as strings that sort like the values or in the reverse order.
 
 DynamoDB orders strings by their UTF-8 bytes, which is the order of code points and thus Python's
-order of ``str``. Each encoding decodes to exactly the value that was encoded.
+order of ``str``. Each encoding decodes to exactly the value that was encoded, except that all NaNs
+become the same one.
 """
 
 from __future__ import annotations
@@ -114,9 +115,9 @@ def double_of_inverted_bits(bits: int) -> float:
     return _double(bits if bits & _SIGN else bits ^ (_ALL_BITS ^ _SIGN))
 
 
-# Ids are first encoded in the bytes from '"' to '}'; smaller bytes become '!' and two digits,
-# greater ones '~' and two digits, which keeps the order. Then the range is mirrored. That leaves
-# '~', which sorts last, to end the text.
+# The bytes of ids from '"' to '}' stay; smaller bytes become '!' and two digits, greater ones '~'
+# and two digits, which keeps the order. Then the range from ' ' to '~' is mirrored. No mirrored
+# text contains '~', which sorts last, so '~' ends the text.
 _MIRROR = {code: 0x9E - code for code in range(0x20, 0x7F)}
 _ARMOUR = [
     f"!{byte:02X}" if byte < 0x22 else f"~{byte:02X}" if byte > 0x7D else chr(byte)

@@ -36,7 +36,7 @@ BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
 
 _random = random.SystemRandom()
-"""Unlike the default generator, whose state all processes share that start from one snapshot."""
+"""Not the default generator: its state is the same in all processes started from one snapshot."""
 
 
 class TransactionFailed(Exception):
@@ -197,7 +197,8 @@ class Table:
     # -- writes ------------------------------------------------------------------------------------
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
-        """Writes an item (PutItem); returns the replaced one, or None. Raises ConditionFailed."""
+        """Writes an item (PutItem); returns the replaced one, or None. Raises ConditionFailed. If
+        the answer of a conditional put is lost, the new item may be returned instead."""
         call = partial(self._call, "PutItem", Item=item, **_replacing(condition))
         answer = lost_answers.execute(call, lost_answers.put_of(item))
         old: Raw | None = answer.get("Attributes")
@@ -217,7 +218,8 @@ class Table:
         return attributes
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
-        """Deletes an item (DeleteItem); returns it as it was, or None. Raises ConditionFailed."""
+        """Deletes an item (DeleteItem); returns it as it was, or None if there was none or if the
+        answer was lost. Raises ConditionFailed."""
         call = partial(self._call, "DeleteItem", Key=_key(key), **_replacing(condition))
         answer = lost_answers.execute(call, lost_answers.is_absent)
         item: Raw | None = answer.get("Attributes")
@@ -234,14 +236,12 @@ class Table:
         self.parallel([partial(self._batch_write, chunk) for chunk in chunks])
 
     def transact(self, operations: Sequence[Operation], token: str) -> None:
-        """Executes up to 100 operations, all or none (TransactWriteItems).
+        """Executes up to 100 operations, all or none (TransactWriteItems). Raises TransactionFailed
+        if at least one condition did not hold.
 
         Args:
             token: idempotency token of at most 36 characters; repeating the call within ten minutes
                 succeeds without a change.
-
-        Raises:
-            TransactionFailed: at least one condition did not hold.
         """
         items = [_transaction_item(operation) for operation in operations]
         reasons: list[Raw] = []
@@ -269,9 +269,9 @@ class Table:
     # -- parallel calls ------------------------------------------------------------------------
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """Runs calls in parallel and returns their results in order. Only the round trips of the
-        longest call are counted. The first failure is raised after all calls have ended; within
-        another parallel call, the calls run one after the other, up to the first failure."""
+        """Runs calls in parallel (with an embedded store in turn); returns their results in order.
+        Counts only the longest one's round trips; raises the first failure after all have ended.
+        Within another parallel call they run in turn, up to a failure, and all trips count."""
         if len(calls) <= 1 or capacity.in_branch():
             # A nested call would wait for the thread pool that it occupies itself.
             return [call() for call in calls]

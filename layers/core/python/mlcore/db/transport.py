@@ -77,8 +77,8 @@ _decode: Final = json.loads
 
 
 class _Lost:
-    """Holds the failure of the last attempt of a call that DynamoDB may have executed without
-    answering."""
+    """Holds the failure of the last attempt of a call that DynamoDB may have executed although the
+    attempt failed."""
 
     __slots__ = ("failure",)
 
@@ -92,7 +92,8 @@ class Transport:
     Args:
         endpoint: ``https://host`` or ``http://host:port``; both may have a path.
         keys: returns the current credentials.
-        connect_timeout, read_timeout: seconds for one attempt.
+        connect_timeout: seconds to connect.
+        read_timeout: seconds to wait for the next bytes of a response.
         attempts: maximum number of attempts of one call, the first included.
         patience: seconds in which a connection that fails is retried, beyond ``attempts`` too.
         longest: maximum seconds of one call; :mod:`mlcore.db.deadline` may shorten it.
@@ -194,7 +195,7 @@ class Transport:
     """The method that PynamoDB calls."""
 
     def close(self) -> None:
-        """Closes all idle connections to DynamoDB."""
+        """Closes all idle connections."""
         while self._idle:
             try:
                 connection, _, _ = self._idle.pop()
@@ -208,7 +209,8 @@ class Transport:
         self, operation: str, body: bytes, ends: float, lost: _Lost
     ) -> tuple[int, dict[str, Any] | None]:
         """Sends one attempt and returns status and content of its response; the content is None if
-        it is damaged (checksum, JSON)."""
+        it is damaged (checksum, JSON). If the server has closed the idle connection, sends the
+        request again over a new one."""
         headers = {
             "Host": self._authority,
             "Content-Type": self._content_type,
@@ -307,8 +309,8 @@ def _refusal(
         is_lost: whether an earlier attempt of the call may have been executed.
     """
     error = answer or {}
-    # A server error without a code comes from what is between; of a damaged answer nobody knows
-    # whether it was a success.
+    # A 5xx without a code comes from a proxy or load balancer. A damaged answer may have been that
+    # of a success.
     unnamed = str(status) if 300 <= status < _SERVER_ERROR else "InternalServerError"
     code = str(error.get("__type", unnamed)).rpartition("#")[2]
     message = error.get("message") or error.get("Message") or ""

@@ -351,7 +351,7 @@ def parse(pk: str, sk: str) -> ParsedKey:
 
 
 def run_of(key: Key) -> tuple[str, str]:
-    """Returns (experiment id, run id) of the run to which an item belongs. Raises ValueError if no
-    pattern matches the key."""
+    """Returns (experiment id, run id) of the run to which an item in an experiment's partition
+    belongs. Raises ValueError if no pattern matches the key, KeyError if it is not of a run."""
     fields = parse(*key).fields
     return fields["experiment_id"], fields["run_id"]

@@ -1,6 +1,6 @@
 """Keys of the AI gateway. The configuration of a workspace has a partition of its own, so that one
-consistent query reads it. Budget policies of all workspaces share a partition, because a global
-policy applies to each workspace."""
+consistent Query per MB reads it. Budget policies of all workspaces share a partition, because a
+global policy applies to each workspace."""
 
 from __future__ import annotations
 

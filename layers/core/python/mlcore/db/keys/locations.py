@@ -13,14 +13,14 @@ from typing import Final
 from mlcore.db.keys.pattern import Key, Pattern
 
 STEM_BYTES: Final = 150
-"""Maximum bytes of a path in a key: a third of the bytes that the key has for it, because an
-escaped character takes three."""
+"""Maximum bytes of a path in a key: less than a third of the bytes that the key has for it, because
+an escaped character takes three."""
 
 LOCATION = Pattern(
     "location",
     "LOCATIONS",
     "LOCATION#<location>#<holder>",
-    "the experiment or model version that owns the files below a path",
+    "the experiment, model version or moved run that owns the files below a path",
 )
 LOCATION_LIST = Pattern(
     "location_list", "LOCATIONS", "LISTED", "the ARTIFACT_ROOT for which the list is complete"

@@ -1,5 +1,6 @@
 """Keys of the MCP registry. The servers of a workspace have a partition of their own, so that a
-search is one consistent query. Each server has a partition for the contents of its versions."""
+search is a consistent Query per MB. Each server has a partition for the contents of its
+versions."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ encoded:
 
 * numbers and doubles as in :mod:`mlcore.db.sortable`, with a fixed length; inverted ids as there;
 * ids, and texts that are not the last segment, escaped: they contain no ``#``, so the prefix
-  ``…<key>#`` matches this key only;
-* a text at the end of a key unchanged, so that it can be queried without knowledge of the escapes,
-  except the texts by which an index is ordered (``run_name``, ``trace_name``, ``value``).
+  ``…<key>#`` matches this key only; those by which an index is ordered (``run_name``,
+  ``trace_name``, ``value``) also sort like the texts;
+* a text at the end of a key unchanged, so that it can be queried without knowledge of the escapes.
 
 DynamoDB allows partition keys of 2,048 bytes and sort keys of 1,024. The texts of a pattern share
 the remaining room evenly. A longer text is cut and extended with ``~`` and a hash of the whole
@@ -248,8 +248,8 @@ class Pattern:
     """The key of one kind of item: its partition key and sort key, in the table or (``index`` is
     not empty) in a secondary index.
 
-    ``name`` is also the value of the items' ``type`` attribute. ``writer`` is ``api``, ``indexer``,
-    ``both``, or ``overflow``: the indexer, and the API if the parent item is full.
+    ``name`` is, in the table, also the value of the items' ``type`` attribute. ``writer`` is
+    ``api``, ``indexer``, or ``overflow``: the indexer, and the API if the parent item is full.
     """
 
     __slots__ = ("index", "meaning", "name", "pk", "sk", "writer")

@@ -2,8 +2,8 @@
 
 A run's children are the items of its metrics, params, tags and so on. An item with points of
 metrics is a *batch* (the points of one request), a *pack* (points of one metric) or names a file
-with the points of many batches. By the distance from its first point to its last one, each such
-item has a class, called *span* (:data:`mlcore.repos.runs.history.length_classes.SPANS`).
+with the points of many batches. By the distance from its first point to its last one, each batch
+or pack has a class, called *span* (:data:`mlcore.repos.runs.history.length_classes.SPANS`).
 """
 
 from __future__ import annotations

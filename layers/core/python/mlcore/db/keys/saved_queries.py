@@ -1,4 +1,5 @@
-"""Keys of saved queries. Those of a workspace share a partition, so a list is one consistent query.
+"""Keys of saved queries. Those of a workspace share a partition: a list is a consistent Query per
+MB.
 
 Names are ASCII and stored in lower case in the key: upper and lower case are the same name.
 """

@@ -9,8 +9,8 @@ Keys of META items in LSI1 to LSI3 end in the inverted id: read backwards, they 
 items first and items of the same time by ascending id. In LSI4, keys of runs and traces end in the
 plain id and are read forwards; keys of logged models are read backwards and end in the inverted id.
 In LSI5 they end in the inverted id, and NaN sorts above every number. Marks of unprocessed items
-(LSI1 and LSI5) have no inverted id. No index key is empty: each begins with a literal or with a
-name that MLflow requires.
+(LSI1 and LSI5) have no inverted id. No index key is empty: each contains a literal, or is a name
+that MLflow requires.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Keys of the skill registry. The skills of a workspace have a partition of their own, so that a
-search is one consistent query. Each skill has a partition for the contents of its versions."""
+search is a consistent Query per MB. Each skill has a partition for the contents of its versions."""
 
 from __future__ import annotations
 

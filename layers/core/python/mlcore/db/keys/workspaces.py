@@ -13,7 +13,8 @@ RECENT_ENTITY = Pattern(
     "recent_entity",
     "WORKSPACE#<workspace>",
     "WS#NEW#<entity_type>#<entity>",
-    "an experiment (by id) or a model (by incarnation) that was created or renamed recently",
+    "an experiment (by id) or model (by incarnation) that was created, or a model that was "
+    "renamed, recently",
 )
 
 WORKSPACE_PATTERNS = (WORKSPACE, WORKSPACE_NAME, RECENT_ENTITY)
