@@ -2,8 +2,8 @@
 schedule, in the order in which they are due, so the query for due alerts reads no other items. All
 reads are strongly consistent.
 
-A write of an alert may announce an event. The stream then delivers it to the alert's destinations:
-a message is sent if and only if the write has succeeded.
+A write of an alert may announce an event. The stream then delivers it to the alert's destinations,
+so no message is sent for a write that failed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def find(workspace: str, alert_id: str) -> Alert | None:
 
 
 def of_workspace(workspace: str) -> list[Alert]:
-    """Returns the alerts of a workspace without their SQL, ordered by name; one Query per MB."""
+    """Returns the alerts of a workspace without their SQL and its parameters, ordered by name; one
+    Query per MB."""
     items = table.query_all(
         keys.alert("", "").pk, between=keys.alerts_of_workspace(workspace), attributes=_LISTED
     )
@@ -67,7 +68,7 @@ def write(alert: Alert) -> Alert:
     that a user has changed. Returns the alert as it is stored.
 
     Raises:
-        WriteConflict: the alert was written, created or deleted since it was read.
+        WriteConflict: the alert was written, evaluated, created or deleted since it was read.
         ResourceDoesNotExist: the workspace of a new alert was deleted.
     """
     written = alert._replace(revision=alert.revision + 1)
@@ -100,8 +101,8 @@ def write_state(alert: Alert, event: str | None = None) -> Alert:
 
 
 def delete(alert: Alert) -> None:
-    """Deletes an SQL alert and the secrets of its destinations. Raises WriteConflict if the alert
-    was written or deleted since it was read."""
+    """Deletes an alert and with it the secrets of its destinations. Raises WriteConflict if the
+    alert was written, evaluated or deleted since it was read."""
     try:
         table.delete(keys.alert(alert.workspace, alert.alert_id), _unchanged(alert))
     except ConditionFailed as failed:
@@ -120,7 +121,9 @@ def move(alert: Alert, workspace: str, destinations: tuple[AlertDestination, ...
         destinations: the destinations of the alert, encrypted for the other workspace.
 
     Raises:
-        WriteConflict: the alert was written or deleted since it was read.
+        WriteConflict: the alert was written, evaluated or deleted since it was read, or the other
+            workspace has an alert with its id.
+        ResourceDoesNotExist: the other workspace was deleted.
     """
     deletion = Delete(keys.alert(alert.workspace, alert.alert_id), _unchanged(alert))
     moved = alert._replace(workspace=workspace, destinations=destinations)

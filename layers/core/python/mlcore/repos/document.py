@@ -34,15 +34,16 @@ from mlcore.ids import now_ms
 from mlcore.models.base import ChildItem, MetaItem
 
 INLINE_BYTES = 300_000
-"""Maximum bytes of the values in an item's maps. Leaves room for the other attributes, for values
-that grow in place and for errors in the sizes that concurrent writers estimate."""
+"""Maximum bytes of the keys and values in an item's maps. Leaves room for the other attributes, for
+values that grow in place and for errors in the sizes that concurrent writers estimate."""
 
 ALWAYS_FITS = 8
 """A value in its map may grow by this many bytes even if the item is full: turning into NaN must
 not move a metric out."""
 
 MOST_TEXT = 16_000
-"""Maximum bytes of a map that is written as one text; larger maps are written key by key."""
+"""Maximum bytes of a map that a write stores as one text, unless the write is ``compact``; larger
+maps are stored as DynamoDB maps."""
 
 Texts = Mapping[str, str]
 
@@ -153,8 +154,8 @@ class Document(NamedTuple):
 
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
-    """Returns the document of a META item (the item of an entity itself); one more Query for each
-    map with values in child items.
+    """Returns the document of a META item (the item of an entity itself); one more Query per MB for
+    each map that overflowed.
 
     Args:
         item: the META item.
@@ -224,7 +225,8 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Returns how many bytes the keys and values of maps (such as tags) take in a DynamoDB item."""
+    """Returns how many bytes, at most, the keys and values of maps (such as tags) take in a
+    DynamoDB item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

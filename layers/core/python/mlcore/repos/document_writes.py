@@ -79,6 +79,7 @@ def write(
             again.
         TransactionFailed: a condition of ``beside`` does not hold; positions are those in
             ``beside``.
+        ItemTooLarge: the item would become larger than 400 KB.
     """
     present = document.inline()
     inline, outside, size = _placed(document, present, sets)
@@ -191,8 +192,9 @@ def _move(
     document: Document, update: Update, moves: Sequence[_Move], beside: Sequence[Operation] = ()
 ) -> None:
     """Executes the update of a document's item, puts and deletions of its child items, and the
-    operations ``beside`` in one transaction. Raises ConditionFailed if the document's own condition
-    does not hold, TransactionFailed if one of ``beside`` does not."""
+    operations ``beside`` in one transaction; of those, operations on the same child items are left
+    out. Raises ConditionFailed if the document's own condition does not hold, TransactionFailed if
+    one of ``beside`` does not."""
     operations = [
         Delete(document.maps[attribute].key_of(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
@@ -232,7 +234,7 @@ class _Change(NamedTuple):
 
     def set_each(self, update: Update, but: Container[str]) -> None:
         """Adds to ``update`` one assignment for each changed key, so that writers of different keys
-        never conflict. Leaves out the maps in ``but``."""
+        conflict only if a map overflows. Leaves out the maps in ``but``."""
         document = self.document
         for name in self._touched():
             if name not in but and document.maps[name].as_text:

@@ -29,7 +29,7 @@ less than the runs or traces of the cheapest condition, divided by this number. 
 traces that all these conditions refer to are then read."""
 
 FEW = 250
-"""Minimum number of entries in a page: reading them costs as much as a further round trip."""
+"""A page is never limited to fewer entries: reading them costs as much as a further round trip."""
 
 RUN, TRACE = "run", "trace"
 
@@ -151,7 +151,8 @@ class Candidates:
 
     @property
     def named(self) -> int:
-        """Number of runs or traces that the index entries read so far refer to."""
+        """Number of matching index entries read so far. Each refers to a run or trace; several may
+        refer to the same one."""
         return sum(len(entries.items) for entries in self._entries())
 
     @property

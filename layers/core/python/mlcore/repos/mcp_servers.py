@@ -111,8 +111,8 @@ def write(
 
     Raises:
         WriteConflict: the server or one of ``puts`` was written by another request since it was
-            read.
-        ResourceDoesNotExist: the workspace was deleted.
+            read, or a condition of ``also`` does not hold.
+        ResourceDoesNotExist: the server is new and its workspace was deleted.
     """
     operations: list[Operation] = [
         Put(_item(server), _unchanged(server.revision, server.created_at))

@@ -83,7 +83,8 @@ def write(query: SavedQuery, also: tuple[Operation, ...] = ()) -> SavedQuery:
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: the query was written, created or deleted since it was read.
+        WriteConflict: the query was written, created or deleted since it was read, or a condition
+            of ``also`` does not hold.
         ResourceDoesNotExist: the workspace of a new query was deleted.
     """
     written = query._replace(revision=query.revision + 1)
@@ -104,7 +105,8 @@ def delete(query: SavedQuery) -> None:
 
 def move(query: SavedQuery, workspace: str) -> None:
     """Moves a saved query to a workspace that has none of its name. Raises WriteConflict if there
-    is one, or if the saved query changed since it was read."""
+    is one, or if the saved query changed since it was read; ResourceDoesNotExist if that workspace
+    was deleted."""
     key = keys.saved_query(query.workspace, query.name)
     deletion = Delete(key, _unchanged(query.revision))
     write(query._replace(workspace=workspace, revision=0), (deletion,))

@@ -123,8 +123,9 @@ def write(
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: the skill or a version was written by another request since it was read.
-        ResourceDoesNotExist: the workspace was deleted.
+        WriteConflict: the skill or a version was written by another request since it was read, or a
+            condition of ``also`` does not hold.
+        ResourceDoesNotExist: the skill is new and its workspace was deleted.
     """
     guarded_writes.write(
         [*writing(skill, puts), *also], creates_in=None if skill.revision else skill.workspace
@@ -137,8 +138,8 @@ def writing(skill: Skill, puts: Sequence[SkillVersion] = ()) -> list[Operation]:
 
 
 def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates: bool) -> None:
-    """Executes groups of write operations on skills in as few transactions as possible; a group is
-    never split.
+    """Executes groups of write operations on skills in their order, as many in one transaction as
+    fit; a group is never split.
 
     Args:
         creates: whether an operation creates something, so that the workspace must exist.
@@ -335,7 +336,7 @@ def _version_item(version: SkillVersion) -> Raw:
 
 def _live(skill: Skill, raw: Raw) -> SkillVersion | None:
     """Returns the version that an item holds, with the status that its skill's item has for it;
-    None if the skill does not list it."""
+    None if it is deleted or the skill does not list it."""
     item = VersionItem.of(raw)
     state = skill.versions.get(item.number)
     if state is None or state.status == DELETED:

@@ -1,14 +1,14 @@
 """Candidates for a search by text (the keys of runs or traces that may match), from the full-text
 index; reads no run and no trace.
 
-The index has a list of entities for each text: a word, or a whole value. For a pattern (LIKE), the
-texts that contain its trigrams (three characters) are read first, which costs one more round trip:
-from a list for each trigram, and from the dictionary, one item with the first texts of an
-experiment. :class:`Foreseen` reads these in parallel with the first requests of the search, so the
-search does not wait for them.
+The index has a list of entities for each text: a word, or a whole value. For a pattern (LIKE) whose
+beginning is not known, the texts that contain its trigrams (three characters) are read first, which
+costs one more round trip: from a list for each trigram, and from the dictionary, one item with the
+first texts of an experiment. :class:`Foreseen` reads these in parallel with the first requests of
+the search, so the search does not wait for them.
 
 The indexer updates the index asynchronously; entities whose entries may be stale have a mark. A
-search reads the marks first, then the lists.
+search reads the marks first, then the lists; lists that were read ahead are read again.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class _Reader:
 
 
 class _Candidates(Candidates):
-    """The candidates of one lookup. For a pattern, the lists of texts that contain its trigrams are
-    read first; they determine which lists of entities are read next."""
+    """The candidates of one lookup. A lookup by trigrams first reads the lists of texts that
+    contain them; these determine which lists of entities are read next."""
 
     __slots__ = ("_entities", "_lists", "_page", "_reader")
 
@@ -242,9 +242,9 @@ class _Candidates(Candidates):
             entries.hold(most)
 
     def follow(self) -> None:
-        """Is called after each read. Once a list of texts is complete, replaces the lists of texts
-        by the lists of entities of the texts that match; if these are too many, by the list of all
-        entities."""
+        """Is called after each read. After the first pages of the lists of texts, replaces these by
+        the lists of entities of the texts that match. If no list of texts is complete, or too many
+        texts match, replaces them by the list of all entities."""
         if not self._page.done or not any(list.seen or list.done for list in self._lists):
             return
         ended = [list for list in self._lists if list.done]

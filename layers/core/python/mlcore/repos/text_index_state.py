@@ -55,7 +55,8 @@ def configured_fields(*, remembered: bool = True) -> IndexedFields:
 
 def begin_rebuild(experiment_id: str) -> IndexedFields:
     """Starts a rebuild of an experiment's full-text index: from now on the indexer maintains the
-    fields that the setting ``fts_fields`` names. Returns these fields."""
+    fields that the setting ``fts_fields`` names. Returns these fields. Raises ConditionFailed if
+    there is no such experiment."""
     fields = configured_fields(remembered=False)
     update = Update()
     update.set(Experiment.fts_next, fields.encode())
@@ -66,7 +67,8 @@ def begin_rebuild(experiment_id: str) -> IndexedFields:
 
 def finish_rebuild(experiment_id: str, built: IndexedFields) -> bool:
     """Ends a rebuild of an experiment's full-text index: searches may rely on the fields that it
-    built. Returns False if another rebuild started since."""
+    built. Returns False if a rebuild of other fields has started since, if another call has ended
+    the rebuild, or if the experiment was removed."""
     update = Update()
     update.set(Experiment.fts, built.encode())
     update.remove(Experiment.fts_next)

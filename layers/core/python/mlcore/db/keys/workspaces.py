@@ -13,8 +13,7 @@ RECENT_ENTITY = Pattern(
     "recent_entity",
     "WORKSPACE#<workspace>",
     "WS#NEW#<entity_type>#<entity>",
-    "an experiment (by id) or model (by incarnation) that was created, or a model that was "
-    "renamed, recently",
+    "an experiment (by id) or model (by incarnation) recently created, or a model recently renamed",
 )
 
 WORKSPACE_PATTERNS = (WORKSPACE, WORKSPACE_NAME, RECENT_ENTITY)

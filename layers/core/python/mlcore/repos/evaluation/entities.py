@@ -132,7 +132,7 @@ def create(
     kind: StoredKind[E], entity: E, names: NameLocks[E] | None = None, *, chosen_id: bool = False
 ) -> None:
     """Writes a label schema, review queue or issue, the item that maps its id to its experiment,
-    and the lock of its name in one transaction.
+    and, if ``names`` is given, the lock of its name, in one transaction.
 
     Args:
         names: how names of the kind are locked; None for a kind without unique names.
@@ -156,8 +156,8 @@ def create(
 
 def find(kind: StoredKind[E], entity_id: str, workspace: str) -> E | None:
     """Returns a label schema, review queue or issue; None if it does not exist or is in another
-    workspace. Two reads: a consistent GetItem of the item that maps its id to its experiment, then
-    a BatchGetItem of the entity and the experiment."""
+    workspace. At most two reads: a consistent GetItem of the item that maps its id to its
+    experiment, then a BatchGetItem of the entity and the experiment."""
     experiment_id = entity_experiments.experiment_of(entity_id)
     if experiment_id is None:
         return None
@@ -198,7 +198,7 @@ def replace(kind: StoredKind[E], after: E) -> None:
 
 def rename(kind: StoredKind[E], names: NameLocks[E], before: E, after: E) -> None:
     """Writes the changed label schema or review queue ``after``, and moves the lock of its name if
-    the name changed. Raises WriteConflict if it was written since ``before`` was read,
+    the name changed. Raises WriteConflict if it was written or deleted since ``before`` was read,
     EntityNameTaken if another one has the new name."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.entity_key(after) != names.entity_key(before):

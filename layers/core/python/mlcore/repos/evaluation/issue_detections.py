@@ -71,7 +71,7 @@ def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[st
 def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | None:
     """Records that a job will detect issues in an experiment, and returns None. If a detection is
     already running in the experiment, returns that one and writes nothing. Two round trips, three
-    if an earlier detection is recorded.
+    if an earlier detection is recorded that has ended.
 
     Raises:
         WriteConflict: another detection has begun at this moment.

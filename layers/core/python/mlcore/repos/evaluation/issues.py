@@ -26,8 +26,8 @@ def create(issue: Issue) -> None:
 
 
 def find(issue_id: str, workspace: str) -> Issue | None:
-    """Returns an issue; None if it does not exist or if it is in another workspace. Two round
-    trips."""
+    """Returns an issue; None if it does not exist or if it is in another workspace. At most two
+    round trips."""
     return entities.find(_KIND, issue_id, workspace)
 
 

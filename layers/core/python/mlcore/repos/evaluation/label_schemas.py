@@ -40,8 +40,8 @@ def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
 
 
 def replace(before: LabelSchema, after: LabelSchema) -> None:
-    """Writes a changed label schema. Raises WriteConflict if it was written since ``before`` was
-    read, EntityNameTaken if another schema has the new name."""
+    """Writes a changed label schema. Raises WriteConflict if it was written or deleted since
+    ``before`` was read, EntityNameTaken if another schema of the experiment has the new name."""
     entities.rename(_KIND, _NAMES, before, after)
 
 

@@ -44,9 +44,9 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
     """Executes the transaction that creates an experiment. Raises the errors of
     :func:`mlcore.repos.experiments.experiments.create`.
 
-    If the answer of the transaction is lost, the transaction is sent again, up to ``ATTEMPTS``
-    times. Otherwise the client would get an error, retry, and find the name taken by its own first
-    attempt.
+    If the answer of the transaction is lost, or the table is busy, the transaction is sent again,
+    at most ``ATTEMPTS`` times in all. Otherwise the client would get an error, retry, and find the
+    name taken by its own first attempt.
 
     Args:
         item: the experiment's item.

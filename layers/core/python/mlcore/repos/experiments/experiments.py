@@ -363,7 +363,7 @@ def _ensure_default() -> Raw | None:
 
 def _default_item() -> Raw | None:
     """Creates experiment ``0``, named ``Default``, older than all others; returns its item. If
-    nothing can be stored now, returns an item that a later call stores."""
+    nothing can be stored now, returns the item without storing it."""
     since = experiment_ids.oldest_creation_time()
     now = now_ms() if since is None else min(now_ms(), since - 1)
     default = Experiment(

@@ -1,5 +1,5 @@
-"""The list of locations: which experiments and model versions keep files outside their default
-folder.
+"""The list of locations: which experiments and model versions, and which runs that were moved, keep
+files outside the default folder of their experiment.
 
 An experiment whose files lie in its default folder (:mod:`.default_folders`) needs no entry in the
 list. Every other location in our artifact store gets an entry, in the transaction
@@ -33,12 +33,12 @@ DELETED_VERSION: Final = "Deleted_Internal"
 
 
 class LocationClaim(NamedTuple):
-    """An entry of the list of artifact locations: an experiment or a model version has files below
-    ``path``."""
+    """An entry of the list of artifact locations: an experiment, a model version or a moved run has
+    files below ``path``."""
 
     path: str
     holder: Key
-    """The item of the experiment or of the version."""
+    """The item of the experiment (of a moved run: its experiment) or of the version."""
     experiment_id: str | None
     run_id: str | None = None
     """The run whose folder the path is, if the run was moved to the experiment."""
@@ -99,8 +99,9 @@ def of_version(
 
 
 def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns (id, key of the location) of those of the experiments whose creator chose an artifact
-    location in the deployment's artifact store. One BatchGetItem per hundred."""
+    """Returns (id, key of the location) of those of the experiments whose artifact location is in
+    the deployment's artifact store but is not their default folder. One BatchGetItem per hundred.
+    """
     locations = []
     for item in table.batch_get([keys.experiment(each) for each in dict.fromkeys(experiment_ids)]):
         if item is None:
@@ -117,7 +118,7 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
 
 def enter_imported(experiment: Experiment, location: str) -> None:
     """Puts an artifact location of an imported experiment into the list of artifact locations,
-    unless it lies within the experiment's own location."""
+    unless it lies within the experiment's own location or outside our store."""
     item_key = default_folders.key_of(
         experiment.artifact_location, experiment.workspace, experiment.experiment_id
     )
@@ -127,7 +128,8 @@ def enter_imported(experiment: Experiment, location: str) -> None:
 
 
 def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
-    """Removes a deleted experiment's entry from the list of file locations."""
+    """Removes a deleted experiment's entry from the list of file locations. An entry for a default
+    folder (:func:`of_moved`) stays; it has no effect, because its experiment does not exist."""
     for entry in of_experiment(experiment_id, location, workspace):
         table.delete(key_of_item(entry.item))
 
@@ -135,7 +137,8 @@ def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
 def overlapping(paths: Iterable[str]) -> list[LocationClaim]:
     """Returns the claims (entries of the list of locations) on each of the paths, on paths above it
     and on paths below it, including claims whose experiment or version no longer exists. Sends
-    Queries in parallel: for each path one per segment, and one for the paths below it."""
+    Queries in parallel: for each path one per segment, one for the root, and one for the paths
+    below it."""
     wanted = list(dict.fromkeys(paths))
     prefixes: dict[str, None] = {}
     for path in wanted:

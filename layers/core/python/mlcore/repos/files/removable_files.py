@@ -8,7 +8,7 @@ that removes artifacts with their owner asks this module first.
 - A location that the creator of an experiment chose belongs to the experiment as a whole only while
   no other experiment has files above or below it. Otherwise the folders of its runs, models and
   traces are removed one by one.
-- Files at or below the location of another experiment or of a model version are always kept.
+- All other files at or below the location of another experiment or of a model version are kept.
 
 In doubt, files are kept, and a warning is logged.
 """
@@ -105,8 +105,8 @@ def is_here(part: FileOwner) -> bool:
 
 
 def _key(part: FileOwner) -> str | None:
-    """Returns the key of a part's folder; None if it lies outside our store or is not named by the
-    part's id."""
+    """Returns the key of a part's folder; None if it lies outside our store, is not named by the
+    part's id, or holds folders of other experiments or files of skills."""
     key = default_folders.key_of(part.location, part.workspace, part.experiment_id)
     if not key or key.partition("/")[0] == INTERNAL:
         return None

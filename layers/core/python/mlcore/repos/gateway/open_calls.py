@@ -18,7 +18,7 @@ from mlcore.errors import TemporarilyUnavailable
 from mlcore.models.gateway import GatewayOpenCalls
 
 KEPT_SECONDS: Final = 24 * 3600
-"""How long the item is kept after the last lease."""
+"""How long the item is kept after the end of the lease of the call that began last."""
 _ATTEMPTS: Final = 4
 """Maximum attempts of a write. An attempt can fail although the limit is not reached, when leases
 have ended."""
@@ -40,7 +40,8 @@ def new_call(until: int) -> str:
 
 
 def begin(target: str, call: str, limit: int, now: int) -> None:
-    """Counts a call of the AI gateway as open, in one write. Repeating it has no further effect.
+    """Counts a call of the AI gateway as open, in one write; more if the limit is reached only by
+    calls whose lease has ended. Repeating it has no further effect.
 
     Args:
         target: for what the calls are limited, such as ``user:ann``.

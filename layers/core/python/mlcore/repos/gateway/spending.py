@@ -90,8 +90,7 @@ class Spending(NamedTuple):
 def add(window: Window, end_ms: int, dollars: float) -> Spending:
     """Adds US dollars to the spending of a window (period of a budget policy) and returns the new
     total. If the answer to the write is lost and the write repeated, it counts once; twice only if
-    another process has counted a call in between. So a budget may refuse calls too early, never too
-    late."""
+    another process has counted a call in between. So the total may be too high, never too low."""
     addition = new_ulid()
     update = _new_update(end_ms)
     update.add(GatewaySpending.spent, round(dollars * _UNITS))

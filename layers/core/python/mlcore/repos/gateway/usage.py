@@ -39,10 +39,12 @@ class LimitReached(Exception):
     """A limit of the AI gateway on requests or tokens is reached. Nothing was counted."""
 
     def __init__(self, limit: str, used: Usage) -> None:
-        """Args:
-        limit: the name of the limit: a field of :class:`CallLimits`.
+        """
+        Args:
+            limit: the name of the limit: a field of :class:`CallLimits`.
             used: the usage of the target (a key, user, endpoint or workspace) before the refused
-                call."""
+                call.
+        """
         super().__init__(limit)
         self.limit = limit
         self.used = used

@@ -294,6 +294,7 @@ def change(
 
     Raises:
         ResourceDoesNotExist: the entity was deleted.
+        ResourceConflict: another entity has the external id.
     """
     key = key_of_item(raw)
     kind = KINDS[NumberedItem.of(raw).kind]

@@ -20,8 +20,8 @@ _BY_NAME: Final = ("models", "runs")
 
 
 def resolved(uri: str, location: str | None, workspace: str) -> str | None:
-    """Returns the ``s3://`` URI in the deployment's bucket of the files of a Kubeflow artifact;
-    None if ``uri``, the artifact's URI, is this one, or the files are not in the bucket.
+    """Returns the ``s3://`` URI of the files of a Kubeflow artifact; None if ``uri``, the
+    artifact's URI, is this one, if the files are not in S3, or if the deployment has no bucket.
 
     Args:
         location: where the files are, if ``uri`` only names a run or model; None if unknown.
@@ -40,8 +40,8 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
 
 
 def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
-    """Returns a Kubeflow artifact with one more field: where its files are, as an ``s3://`` URI in
-    the deployment's bucket; without the field if :func:`resolved` gives no such URI."""
+    """Returns a Kubeflow artifact with one more field: where its files are, as an ``s3://`` URI;
+    without the field if :func:`resolved` gives no such URI."""
     uri = entity.fields.get("uri")
     resolved_uri = resolved(uri, location, workspace) if isinstance(uri, str) else None
     if resolved_uri is None and RESOLVED not in entity.fields:

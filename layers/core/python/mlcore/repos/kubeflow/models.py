@@ -184,8 +184,8 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
 
 
 def _read_again(reads: Sequence[Record]) -> list[Record | None]:
-    """Returns the models as they are now, None for deleted ones. One that was renamed since is
-    returned as it was read before."""
+    """Returns the models as they are now. One that was renamed or deleted since is returned as it
+    was read before."""
     items = table.batch_get([read.document.key for read in reads])
     return table.parallel(
         [partial(_at_its_place, read, item) for read, item in zip(reads, items, strict=True)]

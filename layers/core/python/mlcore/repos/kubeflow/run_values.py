@@ -55,8 +55,9 @@ class RunValue(NamedTuple):
 
 
 def number_and_read(reference: ContextRef) -> list[Raw]:
-    """Returns the items of all artifacts of a run. Values that MLflow logged and that have no
-    artifact item yet get one, with a number, first. A few more requests if there are such values.
+    """Returns the items of all artifacts of a run; none if the run does not exist. Values that
+    MLflow logged and that have no artifact item yet get one, with a number, first. A few more
+    requests if there are such values.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.

@@ -85,7 +85,8 @@ def find(number: int, workspace: str) -> NumberedRun | None:
 
 def at(reference: ContextRef) -> NumberedRun | None:
     """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
-    points to; None if that run no longer exists. One BatchGetItem."""
+    points to; None if that run no longer exists, or is in another workspace than the reference. One
+    BatchGetItem."""
     key = numbers.key_of(reference)
     experiment_id = keys.experiment_id_of(key.pk)
     raw, meta = table.batch_get([key, keys.experiment(experiment_id)])

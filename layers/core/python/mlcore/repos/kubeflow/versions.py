@@ -229,8 +229,8 @@ def _attributes(entity: Entity, workspace: str) -> Raw:
 
 
 def numbered(reads: Sequence[VersionOfModel]) -> list[VersionOfModel]:
-    """Returns the model versions after giving each that has none a Kubeflow number, a name and its
-    source artifact; omits those deleted meanwhile."""
+    """Returns the model versions after giving each that has none a Kubeflow number, a name and, if
+    it has a source, an artifact for it; omits those deleted meanwhile."""
     source_artifacts = [
         read.document.key for read in reads if read.item.number is None and read.item.source
     ]

@@ -1,8 +1,8 @@
 """The metric points of a logged model: on the model's item while they are few, then in items of
 their own.
 
-MLflow shows all points of a model; filters and orders use the latest one. A pack has the points
-that one request logged; it is named by its content, so a repeated request writes it once. A small
+MLflow shows all points of a model; filters and orders use the latest one. A pack has up to 1,000
+points of one request; it is named by its content, so a repeated request writes it once. A small
 pack is an entry of the item's map ``points`` while the map has room (:data:`INLINE_BYTES`), so that
 a search reads it with the item. Other packs are items; the model's attribute ``more_points``, which
 tells readers of them, is set with the first, later ones do not touch the model. Of two points with

@@ -1,5 +1,5 @@
 """Creates, renames and deletes registered models, whose versions stay where they are: a rename or a
-deletion is one transaction or one write, a creation one transaction or two."""
+deletion is one transaction, a creation one or two."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _claim(
     also: Also,
 ) -> bool:
     """Creates a model in one transaction: puts its item under its name, and the item that makes it
-    the owner of its home. Returns False if that partition belongs to another model. Raises
-    ModelNameTaken.
+    the owner of its home. Returns False if that partition belongs to another model. Raises the
+    errors of :func:`create`.
 
     Args:
         incarnation: the id of the model among successive models of its name.
@@ -147,6 +147,7 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
     Raises:
         ModelNameTaken: another model has the new name.
         ConditionFailed: the model changed meanwhile, or a condition of ``also`` does not hold.
+        ResourceDoesNotExist: the workspace was deleted.
     """
     old = stored.item
     workspace = stored.model.workspace

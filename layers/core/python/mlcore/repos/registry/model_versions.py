@@ -62,8 +62,8 @@ def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
 
 
 def get(workspace: str, name: str, version: int) -> StoredModelVersion:
-    """Returns a model version; one read, two for a renamed model, whose versions stay in the
-    partition of its first name. Raises ResourceDoesNotExist."""
+    """Returns a model version; one read, two if the model's versions are not in the partition of
+    its name, as after a rename. Raises ResourceDoesNotExist."""
     if not 0 < version <= MOST_VERSION:
         raise missing(name, version)
     key = keys.registered_model(workspace, name)

@@ -258,6 +258,7 @@ def write(
 
     Raises:
         ResourceDoesNotExist: the model was deleted or renamed.
+        TransactionFailed: a condition of ``beside`` does not hold.
     """
     return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 

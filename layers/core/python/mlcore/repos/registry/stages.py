@@ -121,7 +121,8 @@ def _moved(
     beside: Sequence[Operation] = (),
 ) -> bool:
     """Moves versions to new stages, in one transaction over the model and the versions. Returns
-    False if the model or a version was written since it was read.
+    False if the model or a version was written since it was read, or a condition of ``beside`` does
+    not hold.
 
     Args:
         aliases: aliases to remove from the model's item.

@@ -29,8 +29,9 @@ class Garbage(NamedTuple):
 
 
 def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
-    """Yields the experiments, runs and logged models that were soft-deleted before a time, in one
-    experiment or in all. Raises ResourceDoesNotExist if the experiment does not exist.
+    """Yields the experiments, runs and logged models that were soft-deleted before a time, and runs
+    soft-deleted at an unknown time, in one experiment or in all. Raises ResourceDoesNotExist if the
+    experiment does not exist.
 
     Args:
         before_ms: milliseconds since the epoch.

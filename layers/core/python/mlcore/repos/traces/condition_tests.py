@@ -87,9 +87,11 @@ class _Assessed:
         experiment_ids: Sequence[str],
         workspace: str,
     ) -> None:
-        """Args:
-        tests: (test of an assessment, expected): a trace meets the condition if an assessment
-            passes the test and this is expected, or if none passes and it is not."""
+        """
+        Args:
+            tests: (test of an assessment, expected): a trace meets the condition if an assessment
+                passes the test and this is expected, or if none passes and it is not.
+        """
         self._tests = tests
         self._experiment_ids = experiment_ids
         self._workspace = workspace

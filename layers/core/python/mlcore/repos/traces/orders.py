@@ -31,8 +31,8 @@ in the index, so their order is undefined."""
 
 
 class Ordered(NamedTuple):
-    """Traces of an experiment in the order of a search index, page by page, beginning after the
-    last trace of the page that the client has."""
+    """Traces of an experiment in the order of a search index, page by page, with all that follow
+    the last trace of the page that the client has. The first ones may come before that trace."""
 
     name: str
     """The name of the order."""

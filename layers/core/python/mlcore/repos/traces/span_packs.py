@@ -31,7 +31,8 @@ ITEM_BYTES = 100_000
 """Maximum bytes of compressed spans in an item. Larger packs are kept as files, which cost less
 than the write units and do not count towards an experiment's 10 GB."""
 TOGETHER_BYTES = 4_000_000
-"""Maximum characters of spans in a pack, which are compressed together."""
+"""Maximum characters of spans in a pack, which are compressed together; a longer span has a pack of
+its own."""
 SPANS_TOGETHER = 2_000
 """Maximum number of spans in a pack, so that its nodes fit into an item."""
 T = TypeVar("T")
@@ -74,8 +75,8 @@ class Owner(NamedTuple):
 
 
 def packs_of(spans: Sequence[Span]) -> list[Pack]:
-    """Returns the spans of one export of a trace as packs (stored items), as few as possible. The
-    same spans in any order give the same packs."""
+    """Returns the spans of one export of a trace as packs (stored items), at least one. The same
+    spans in any order give the same packs."""
     ordered = sorted(spans, key=lambda span: (span.node[0], span.content))
     groups: list[list[Span]] = [[]]
     size = 0
@@ -104,8 +105,8 @@ def inline_content(item: Raw) -> str | None:
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
-    """Writes a pack of spans at the key of the trace's first pack; returns False, and writes
-    nothing, if another pack has that key."""
+    """Writes a pack of spans at the key of the trace's first pack; returns False, and writes no
+    item, if another pack has that key."""
     free = ConditionExpression()
     free.require_absent_or_equal(TraceSpans.suffix, pack.suffix)
     try:

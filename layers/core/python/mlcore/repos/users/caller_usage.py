@@ -31,7 +31,8 @@ def totals(targets: Sequence[str], day: int) -> list[int]:
 
 def add(target: str, day: int, requests: int) -> int:
     """Adds requests to a target's total of the day and returns the new total, in one write of one
-    unit. If the answer of the write is lost, the write is repeated, and its requests count twice.
+    unit. If the answer of the write is lost, the write is repeated, and its requests may count
+    twice.
 
     Args:
         target: for what requests are counted, such as ``user:ann``.

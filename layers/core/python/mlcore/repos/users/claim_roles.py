@@ -44,7 +44,8 @@ def role_ids_of_group(
 ) -> tuple[int, ...]:
     """Returns the ids of the roles that rules of the setting ``sign_in_roles`` give to members of a
     group of the directory. Rules for token issuers are ignored. A missing role whose permissions a
-    rule lists is created; an existing one gets exactly these permissions."""
+    rule lists is created if its workspace exists; an existing one gets exactly these permissions.
+    """
     claims = {"displayName": display_name, "externalId": external_id}
     own = [rule for rule in rules if rule.get("issuer") == DIRECTORY]
     return tuple(sorted(rights_of(claims, DIRECTORY, own).role_ids))

@@ -44,9 +44,9 @@ _latest: ProcessCache[str, SessionKey] = ProcessCache("latest session key", seco
 
 
 def find(key_id: str) -> SessionKey | None:
-    """Returns the key for session cookies that has this id; None if there is none. One GetItem and
-    a call of KMS for a key that this process has not used yet; a cookie with a made-up key costs
-    one GetItem, like a wrong password.
+    """Returns the key for session cookies that has this id; None if there is none, or if it cannot
+    be decrypted here. One GetItem and a call of KMS for a key that this process has not used yet; a
+    cookie with a made-up key costs one GetItem, like a wrong password.
 
     Raises:
         TemporarilyUnavailable: KMS cannot be reached.

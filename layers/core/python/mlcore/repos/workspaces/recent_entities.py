@@ -1,8 +1,8 @@
-"""The experiments and registered models that were created or renamed in a workspace in the last
-days.
+"""The experiments that were created, and the registered models that were created or renamed, in a
+workspace in the last days.
 
 Other lists of them read global indexes, which may lag. The deletion of a workspace must miss none,
-so each creation or renaming also writes an item that is read with strong consistency. The item
+so each such write also writes an item that is read with strong consistency. The item
 expires when the indexes certainly have the entity. The default workspace, which cannot be deleted,
 has no such items.
 """

@@ -127,10 +127,12 @@ class _Sending:
         *,
         together: bool,
     ) -> None:
-        """Args:
-        batches: the items with the points of ``metrics``.
-        together: whether the run's item and the points are written in one transaction (see
-            :mod:`.log_writes`) rather than in parallel."""
+        """
+        Args:
+            batches: the items with the points of ``metrics``.
+            together: whether the run's item and the points are written in one transaction (see
+                :mod:`.log_writes`) rather than in parallel.
+        """
         self._run = run
         self._change = change
         self._metrics = metrics

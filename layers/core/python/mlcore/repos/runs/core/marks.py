@@ -2,8 +2,9 @@
 
 A mark is the run's key in LSI5, set by the write itself. A search reads the marks
 (:mod:`.marked_runs`) before the items that the indexer writes, and reads the runs that have a mark
-from their own items. A run keeps its mark at least until it ends. Once the indexer has processed
-the run, its key in LSI5 is the value of its primary metric. See ``docs/adr/0033``.
+from their own items. A run keeps its mark at least until it ends or is not written to for some
+seconds. Once the indexer has processed the run, its key in LSI5 is the value of its primary metric.
+See ``docs/adr/0033``.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ SPANS: Final = (
     192,
 )
 """In bits: one point; all values of a step; 2^4, 2^8 … steps; all steps of a timestamp; 2^4, 2^8 …
-milliseconds; everything. If items do not overlap, a reader reads at most 16 that do not reach the
-position."""
+milliseconds; everything. If items do not overlap, a reader reads, of a class whose number is 4
+greater than the one before, at most 16 that do not reach the position."""
 
 
 def span(first: str, last: str) -> int:

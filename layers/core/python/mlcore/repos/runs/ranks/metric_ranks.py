@@ -44,8 +44,8 @@ from mlcore.search.run_plan import MetricRange
 PAGE_ENTRIES: Final = 150
 """Values on a page: one read unit, four write units."""
 TRIES: Final = 4
-"""How often one search reads the segments again. If they are still inconsistent, they need a
-rebuild, and the search uses another access path."""
+"""If one search has read the segments again more often than this, they need a rebuild, and the
+search uses another access path."""
 
 _sorted: ProcessCache[str, int] = ProcessCache("how often rows of an experiment were sorted")
 
@@ -237,7 +237,7 @@ class Ranks:
     @property
     def are_lost(self) -> bool:
         """Whether this search has stopped reading segments of the index of metric values, because
-        they lacked pages or changed in each of :data:`TRIES` attempts."""
+        it has read them again more than :data:`TRIES` times."""
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:

@@ -54,7 +54,7 @@ _seen: ProcessCache[str, _Seen] = ProcessCache(
 
 def as_text(stored: StoredRun) -> Shown:
     """Returns a run with its JSON text, which responses contain unchanged. The text is cached until
-    the run's version changes, because the same runs are shown again and again."""
+    the run changes, for ten minutes at most, because the same runs are shown again and again."""
     item = stored.item
     state = (item.version, item.updated_at, stored.stage)
     seen = _seen.get(item.run_id)
