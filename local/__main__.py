@@ -35,8 +35,8 @@ def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of s
 
 def main() -> int:
     """Serves the product on this machine until a signal stops it. Returns the exit code of the
-    process: 0 after SIGTERM or SIGINT, 1 if the local server cannot start or continue, 2 for a
-    mistake in the command line.
+    process: 0 after SIGTERM or SIGINT, 1 if the local server cannot start, 2 if its options are
+    unsafe. A mistake in the command line ends the process with code 2.
     """
     utf8_mode.insist()
     options = parse()

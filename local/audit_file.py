@@ -62,7 +62,7 @@ class AuditFile:
 
     def check(self) -> None:
         """Tests whether a line can be written, if the last one could not be written. It is called
-        before a request is executed; so when the disk becomes full, only requests that are running
+        before a request is executed; so after the first failure only requests that are running
         already are executed without a line.
 
         Raises:

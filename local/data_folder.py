@@ -21,7 +21,7 @@ _HOLDER_PAUSE_SECONDS = 0.05
 
 class FolderInUse(Exception):
     """Raised if another process holds the lock of the data folder, for example another local
-    server. The message names that process."""
+    server. The message names that process if its id is known."""
 
 
 class DataFolder:

@@ -113,7 +113,7 @@ class DiskHealth(logging.Handler):
 
     def check_after_failure(self) -> None:
         """Checks after a failed request whether the disk can be written, at most once a second, and
-        logs the fault that it finds."""
+        logs a fault that the last check did not find."""
         self.suspected = True
         if time.monotonic() - self._checked_at > _CHECK_INTERVAL_SECONDS:
             self.fault()

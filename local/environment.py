@@ -106,8 +106,8 @@ def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
 def own_host_names(host: str) -> str:
     """Returns the Host headers that a local server listening on ``host`` accepts if the user names
-    none, in the form of MLFLOW_SERVER_ALLOWED_HOSTS: the names of this machine; unless only this
-    machine can connect, also private addresses, the machine's own name, and ``host``."""
+    none, in the form of MLFLOW_SERVER_ALLOWED_HOSTS: the names of this machine; unless ``host`` is
+    localhost, 127.0.0.1 or ::1, also private addresses, the machine's own name, and ``host``."""
     if host in _THIS_MACHINE:
         return _NAMES_OF_THIS_MACHINE
     names = {socket.gethostname(), host} - {"", "0.0.0.0", "::"}

@@ -36,7 +36,7 @@ def complaint(message: object) -> str:
 
 
 def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the command by which the user installs MLflow in this program's environment."""
+    """Returns a text for the user that says how to install MLflow for this program."""
     if environ.get(_VARIABLE):
         return "pip install 'mlflow-serverless[export]'"
     return "run `make example`"

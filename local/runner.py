@@ -331,7 +331,7 @@ class Runner:
         house.start()
 
     def _trim(self, file: TableFile, mappings: Sequence[str]) -> int:
-        """Deletes the records of the stream that all mappings have processed; returns how many.
+        """Deletes the stream's old records that all mappings have processed; returns how many.
         Deletes nothing if no stream process runs, because a later run with the indexer still needs
         the records.
         """

@@ -17,7 +17,7 @@ from local.store.file_maintenance import TableFile, is_damage
 from local.store.store import endpoint_of, is_table_name, table_path
 
 CHECK_SECONDS = 0.7
-"""How long the check for damage at the start may take; enough for a file of some hundred
+"""How long SQLite may check the file for damage at the start; enough for some hundred
 megabytes."""
 
 _STEPS = 20
@@ -103,8 +103,8 @@ def _convert(folder: DataFolder, table: str, path: Path) -> None:
 
 
 class _Progress:
-    """Shows the progress of the conversion: a bar in a terminal; otherwise one line for each
-    tenth."""
+    """Shows the progress of the conversion: a bar in a terminal; otherwise at most one line for
+    each tenth."""
 
     def __init__(self) -> None:
         self._shown = -1

@@ -97,8 +97,9 @@ class Queues:
         ``delay`` seconds, by default after the queue's own delay.
 
         Raises:
-            ServiceError: there is no such queue, or the message cannot be saved, because the disk
-                is full or the file read-only.
+            ServiceError: there is no such queue, or the message cannot be saved until somebody
+                acts, for example because the disk is full.
+            sqlite3.Error: SQLite failed for another reason.
         """
         definition = self._definition(queue)
         message_id = str(uuid.uuid4())

@@ -86,7 +86,7 @@ class Storage:
 
 
 def _copy(body: Iterator[bytes], incoming: Incoming) -> None:
-    """Writes a body to a file; at most one chunk waits in memory."""
+    """Writes a body to a file, in chunks of at least :data:`CHUNK_BYTES` except for the last."""
     waiting = bytearray()
     for part in body:
         waiting += part

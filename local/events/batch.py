@@ -98,8 +98,8 @@ class BatchQueue:
         done: called with each sequence number up to which all records are processed or given
             up.
         give_up: called with each batch that is given up, and the reason.
-        can_write: called after a failure of the first record of a batch. While it returns False,
-            the batch is not given up, and its attempts do not count: the disk is full, say.
+        can_write: called after a failure. While it returns False, for example because the disk is
+            full, the batch is not given up, and its attempts do not count.
         """
         self._mapping = mapping
         self._invoke = invoke
@@ -133,8 +133,8 @@ class BatchQueue:
 
     def step(self) -> bool:
         """Invokes the function with the first batch of the queue. Gives the batch up if it is too
-        old for a retry (then without a call) or fails after its last retry. Returns whether any of
-        its records were processed or given up."""
+        old for a retry (then without a call) or if its last retry fails. Returns whether any of its
+        records were processed or given up."""
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")
@@ -148,12 +148,14 @@ class BatchQueue:
         if failed > 0:
             # The records before the failed one are processed; the failed one has been tried once.
             self._done(sequence_number(batch.records[failed - 1]))
-            self._batches.appendleft(RecordBatch(batch.records[failed:], batch.end, attempts=1))
+            attempts = int(self._can_write())
+            self._batches.appendleft(RecordBatch(batch.records[failed:], batch.end, attempts))
             self._failures = 0
             self._back_off()
             return True
         if not self._can_write():
-            batch.attempts -= 1
+            # The next attempt is a first one, which is made at any age.
+            batch.attempts = 0
             self._batches.appendleft(batch)
             self._back_off()
             return False

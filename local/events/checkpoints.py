@@ -16,8 +16,8 @@ _WRITE_SECONDS = 0.5
 
 class Checkpoints:
     """The sequence numbers of the stream up to which records are processed: by stream, event source
-    mapping and shard. Their file is written at most twice a second: after a kill the records of the
-    last half second are processed again.
+    mapping and shard. Their file usually lags by less than two seconds; after a kill the records
+    since then are processed again.
     """
 
     def __init__(self, path: Path) -> None:

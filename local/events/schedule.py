@@ -1,4 +1,4 @@
-"""Calls the local server's Lambda functions at fixed intervals, by the SAM template's rules."""
+"""Calls the local server's Lambda functions by the SAM template's schedule rules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Schedule:
     def __init__(
         self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]
     ) -> None:
-        """Takes the rules. The first call of each function comes one interval after :meth:`start`,
-        each further call one interval after the last one has ended."""
+        """Takes the rules. The first call of each rule is due one interval after :meth:`start`,
+        each further call one interval after the last one has ended. One call runs at a time."""
         self._rules = rules
         self._invoke = invoke
         self._stop = threading.Event()

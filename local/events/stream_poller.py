@@ -39,12 +39,8 @@ BACKPRESSURE_RECORDS = 500
 wait: backpressure."""
 
 GATHER_SECONDS = 0.03
-"""Pause after a short page, so that a burst of writes comes in few batches; replaces the batching
-window."""
-
-LONG_GATHER_SECONDS = 1.0
-"""Pause after a short page if the batching window is longer than a second, where few large batches
-are wanted."""
+"""Pause after a short page without records for the function, unless the mapping's batching window
+is longer than a second: then :data:`IDLE_SECONDS`."""
 
 HINTED_SECONDS = 0.02
 """Shortest pause while the file's modification time shows that nothing was written."""
@@ -217,8 +213,8 @@ class StreamPoller:
         self.checkpoints.flush()
 
     def processed(self) -> int | None:
-        """Returns the sequence number up to which every shard is processed; None if a shard has no
-        checkpoint."""
+        """Returns the sequence number up to which every shard is processed; None if no shard is
+        known or one has no checkpoint."""
         numbers = [
             self.checkpoints.get(self.stream, self.mapping.name, shard) for shard in self._shards
         ]
@@ -261,8 +257,8 @@ class StreamPoller:
                 self._stop.wait(pause)
 
     def _round(self) -> float:
-        """Reads from and processes each shard once. Returns how many seconds to sleep before the
-        next round.
+        """Takes one turn at each shard: reads a page, or processes a batch. Returns how many
+        seconds to sleep before the next round.
         """
         now = time.monotonic()
         if now - self._listed > SHARD_LIST_SECONDS:
@@ -294,7 +290,7 @@ class StreamPoller:
             return 0.0
         if not count:
             return IDLE_SECONDS
-        return LONG_GATHER_SECONDS if self.mapping.batching_window_seconds > 1 else GATHER_SECONDS
+        return IDLE_SECONDS if self.mapping.batching_window_seconds > 1 else GATHER_SECONDS
 
     def _is_quiet(self, shard: _Shard) -> bool:
         """Whether nothing seems to have been written since the shard's last read began."""

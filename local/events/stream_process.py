@@ -59,8 +59,7 @@ class StreamProcess:
                     channel.sendall(STOP.encode())
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(STOP_SECONDS)
-            # A process that has not sent anything has not processed anything, and is killed at
-            # once.
+            # A process that has not sent anything has hardly begun, and is killed at once.
             process.kill()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)

@@ -30,8 +30,8 @@ PROCESSOR_SHARE = 0.01
 """The share of one processor that publishing may take on average. Publishing many runs costs little
 more than publishing few, so that rarer publications save work under load."""
 UPKEEP_EVERY = 60
-"""After this many publications the next one also merges small files and removes old ones, unless a
-caller waits for it."""
+"""A publication for which no caller waits also merges small files and removes old ones, if it is
+at least the 60th after the last one that did so."""
 INDEX_WAIT_SECONDS = 15.0
 LOOK_SECONDS = 0.05
 NICE = 10

@@ -24,8 +24,8 @@ from mlcore.providers import abandonment
 INTEGRATION_TIMEOUT_SECONDS: Final = 30.0
 """How long API Gateway's HTTP API waits for a function's answer."""
 WITHHELD_BYTES: Final = 4 * 1024 * 1024
-"""The body of a PUT that is larger than this is not put into the event, because as Base64 it
-would exceed Lambda's limit."""
+"""With an artifact folder, the body of a PUT that is larger than this is not put into the event,
+because as Base64 it could exceed Lambda's limit."""
 HEALTH_PATH: Final = "/health"
 _SERVER_ERROR: Final = 500
 

@@ -41,7 +41,8 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Disconnected(Exception):
-    """Raised if an HTTP client closed its connection, was too slow, or sent no HTTP."""
+    """Raised to end a connection: its client closed it, was too slow or sent no HTTP, or the answer
+    cannot be sent to its end."""
 
 
 class Connection:

@@ -87,8 +87,8 @@ class File(NamedTuple):
 
 
 def files(folder: Path) -> Iterator[tuple[str, File]]:
-    """Yields (URL path without the leading slash, file) for each file of a UI folder. The page
-    itself has the path ``""``."""
+    """Yields (URL path without the leading slash, file) for each file of a UI folder. The page is
+    yielded once more with the path ``""``, the icon with ``favicon.ico``."""
     for relative, file in _files_in(folder):
         yield f"static-files/{relative}", file
         if relative == "index.html":

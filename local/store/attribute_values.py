@@ -29,7 +29,7 @@ _EXACT: Final = Context(
     traps=[InvalidOperation, Inexact, Overflow, Subnormal],
 )
 """A decimal context that adds any two of DynamoDB's numbers without rounding: their digits lie
-within 256 places."""
+within 293 places."""
 
 _TOO_LARGE: Final = (
     "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -38,7 +38,7 @@ _TOO_SMALL: Final = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
 _TOO_LONG: Final = "Attempting to store more than 38 significant digits in a Number"
-_NO_COPY_BYTES: Final = 15
+_SHORT_DIGITS: Final = 15
 """An integer of at most this many digits is in normal form if it has no leading zero."""
 
 
@@ -89,7 +89,7 @@ class ValueSize:
     def _number(self, text: Any) -> int:
         if (
             isinstance(text, str)
-            and len(text) <= _NO_COPY_BYTES
+            and len(text) <= _SHORT_DIGITS
             and text.isascii()
             and text.isdigit()
             and (text[0] != "0" or text == "0")
@@ -171,7 +171,7 @@ def name_size(name: str) -> int:
 
 
 def normal_value(value: Raw) -> Raw:
-    """Returns a copy of a valid DynamoDB attribute value with normal numbers and sorted sets."""
+    """Returns a valid DynamoDB attribute value in normal form."""
     ((kind, content),) = value.items()
     if kind == "N":
         return {"N": normal_number(content)}
@@ -206,7 +206,7 @@ def decoded(text: str) -> bytes:
 
 
 def decimal(text: str) -> Any:
-    """Parses a number without rounding: an int for an integer, otherwise a Decimal."""
+    """Parses a number in normal form: an int for an integer, otherwise a Decimal."""
     try:
         return int(text)
     except ValueError:
@@ -226,8 +226,8 @@ def normal_number(text: Any) -> str:
     """Returns the normal form of the text of a DynamoDB number, such as ``1.5`` for ``1.50``.
 
     Raises:
-        ClientError: the text is not a number, has more than 38 digits, or is outside of DynamoDB's
-            range.
+        ClientError: the text is not a number, has more than 38 significant digits, or is outside of
+            DynamoDB's range.
     """
     try:
         number = _EXACT.create_decimal(text if isinstance(text, str) and text.isascii() else "")

@@ -24,7 +24,7 @@ TOKEN_SECONDS: Final = 600
 """How long a transaction's token is remembered, as DynamoDB does."""
 TOKEN_CHARACTERS: Final = 36
 _REMOVAL_SECONDS: Final = 10
-"""How often tokens that are no longer remembered are removed."""
+"""Expired tokens are removed at most once in this many seconds."""
 
 _Key = tuple[str, str]
 
@@ -149,7 +149,8 @@ def _decided(
     each the SQL statement that executes it (None if nothing changes).
 
     Raises:
-        ClientError: TransactionCanceledException, if the condition of an operation fails.
+        ClientError: TransactionCanceledException, if an operation fails; ValidationException, if
+            the new items exceed 4 MB.
     """
     outcomes: list[ItemChange] = []
     statements: list[Statement | None] = []

@@ -14,7 +14,7 @@ Given = dict[Any, Any]
 
 Check = Callable[[str, Given, Given], None]
 """A function that takes the request's parameter, for error messages, and the names and values of
-placeholders. It raises ClientError."""
+placeholders. It raises ClientError if its rule is broken."""
 
 TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 ORDERED: Final = frozenset("SNB")

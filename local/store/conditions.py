@@ -1,4 +1,4 @@
-"""Evaluates DynamoDB's condition and filter expressions on items. Compiles each text once."""
+"""Evaluates DynamoDB's condition and filter expressions on items. Caches compiled texts."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def _joined(kind: str, parts: tuple[Holds, ...]) -> Holds:
 
 
 def evaluation(operand: Operand) -> Evaluate:
-    """Returns a function that computes the value of an operand of a condition expression from an
-    item and the request's ExpressionAttributeNames and ExpressionAttributeValues."""
+    """Returns a function that computes the value of a path, a placeholder or the function ``size``
+    from an item and the request's ExpressionAttributeNames and ExpressionAttributeValues."""
     path = operand.path
     if operand.kind == "value":
         placeholder = path[0]

@@ -49,14 +49,14 @@ class Unusable(BotoCoreError):
 
 
 class Untouched(Unusable, NotExecuted):
-    """Raised if SQLite refused a transaction before it changed the database file, for example
+    """Raised if SQLite failed and nothing of the transaction is in the database file, for example
     because another process locks the file.
     """
 
 
 class Unwritable(Untouched, NotSaved):
     """Raised if a transaction was not executed because the table's SQLite file cannot be written
-    until somebody acts: the disk is full, or a file is read-only.
+    until somebody acts, for example because the disk is full.
     """
 
     def __init__(self, path: Path, error: Exception, advice: str) -> None:
@@ -100,7 +100,7 @@ until somebody acts."""
 
 def advice_of(error: Exception) -> str | None:
     """Returns advice for the caller if ``error`` says that SQLite has written nothing and cannot
-    until somebody acts (the disk is full or the file is read-only); None for any other error."""
+    until somebody acts, for example because the disk is full; None for any other error."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return _ADVICE.get(code) or _ADVICE.get(_primary(error))
 
@@ -168,7 +168,7 @@ class Database:
         """Executes one statement in a transaction of its own; returns the number of changed rows.
 
         Raises:
-            Unwritable: the disk is full, or the file is read-only.
+            Unwritable: the file cannot be written until somebody acts.
             Unusable: SQLite failed.
         """
         with self._turn() as connection:
@@ -180,7 +180,7 @@ class Database:
         at the end of the block, or rolled back if the block raises. Other writers wait meanwhile.
 
         Raises:
-            Unwritable: the disk is full, or the file is read-only.
+            Unwritable: the file cannot be written until somebody acts.
             Unusable: SQLite failed.
         """
         with self._turn() as connection:
@@ -199,7 +199,7 @@ class Database:
         provides a connection. A waiting writer holds no connection.
 
         Raises:
-            Unwritable: the disk is full, or the file is read-only.
+            Unwritable: the file cannot be written until somebody acts.
             Unusable: SQLite failed, or the file is closed.
         """
         try:
@@ -329,7 +329,7 @@ def create(
 
 
 def _publish(draft: Path, path: Path) -> None:
-    """Renames the finished draft to its final name. Raises FileExistsError if the name is taken."""
+    """Gives the finished draft its final name. Raises FileExistsError if the name is taken."""
     try:
         # If another process was faster, link() fails, whereas rename() would replace its file.
         os.link(draft, path)

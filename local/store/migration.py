@@ -133,7 +133,7 @@ def _described(source: sqlite3.Connection, table: str) -> tuple[Schema, dict[str
 
 def _begin(draft: Path, schema: Schema, last: int) -> _Position:
     """Returns the position at which a conversion continues. Creates a new draft file if there is
-    none, or if the source has changed since the draft was begun.
+    none, if it is unusable, or if the source has changed since the draft was begun.
     """
     if draft.exists():
         with contextlib.closing(connect(draft)) as made, contextlib.suppress(sqlite3.Error):

@@ -15,7 +15,7 @@ from local.store.table_store import decode
 
 PAGE_BYTES: Final = 1024 * 1024
 FIRST_ROWS: Final = 16
-"""Rows of the first statement for a page (6.4 MB at most). Later statements also stop at the
+"""Rows of the first statement for a page (6.25 MB at most). Later statements also stop at the
 page's size, for which SQLite takes three times as long for each small row."""
 
 FIRST_KEYS: Final = 1000
@@ -49,8 +49,8 @@ class PageRequest(NamedTuple):
 
     @property
     def counts_entries(self) -> bool:
-        """Whether the limit of 1 MB for a page counts the sizes of the index's entries, which are
-        smaller than the items."""
+        """Whether the limit of 1 MB for a page counts the sizes of the index's entries instead of
+        those of the items."""
         return self.source.projected is not None and not self.fetches
 
 

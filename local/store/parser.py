@@ -1,4 +1,4 @@
-"""Parses DynamoDB's expressions into syntax trees, and caches the tree of each text."""
+"""Parses DynamoDB's expressions into syntax trees, and caches the trees."""
 
 from __future__ import annotations
 

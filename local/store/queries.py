@@ -102,9 +102,7 @@ class _Request:
 
     @property
     def visible(self) -> frozenset[str] | None:
-        """The attributes that the filter and the answer can use: those that the index projects;
-        None for all, if the query reads the table's items.
-        """
+        """The attributes that the filter and the answer can use; None for all attributes."""
         return None if self.fetches else self.index.projected
 
     @property

@@ -51,8 +51,9 @@ class Schema:
         """Reads the parameters of CreateTable.
 
         Raises:
-            ClientError: the table needs something that this store does not support: keys that are
-                not strings, or a table without a sort key.
+            ClientError: a key is not a string, the table or an index has no sort key, the key
+                attributes are not those of AttributeDefinitions, or this store cannot use one of
+                their names.
         """
         self.name: str = definition["TableName"]
         types = {
@@ -81,7 +82,10 @@ class Schema:
             )
         folded = [name.lower() for name in (*self.attributes, *_OWN_COLUMNS)]
         if len(set(folded)) != len(folded) or any('"' in name for name in folded):
-            raise invalid_parameter("two key attributes of this store differ in more than case")
+            raise invalid_parameter(
+                "key attributes may contain no quotation mark, and must differ in more than case "
+                f"from each other and from {', '.join(_OWN_COLUMNS)}"
+            )
         self.indexed = self.attributes[2:]
         specification = definition.get("StreamSpecification") or {}
         self.has_stream = bool(specification.get("StreamEnabled"))

@@ -53,8 +53,8 @@ _REQUIRED: Final = {
     "TransactWriteItems": ("TransactItems",),
     "ListTables": (),
 }
-"""The required parameters of each operation; operations that are not listed require the table's
-name only."""
+"""The parameters whose absence :meth:`Store.call` refuses, by operation; for other operations only
+``TableName``."""
 
 
 def endpoint_of(folder: Path) -> str:
@@ -116,7 +116,7 @@ class Store:
         Binary values may be bytes in ``parameters``; in the answer they are Base64.
 
         Raises:
-            ClientError: DynamoDB would answer with this error.
+            ClientError: the request fails, or this store does not support it.
             Unusable: SQLite cannot read or write the file.
         """
         execute = _OPERATIONS.get(operation)
@@ -229,8 +229,8 @@ class Store:
 
 
 def _table_name(operation: str, parameters: Raw) -> str:
-    """Returns the name of the table in a request. Raises ClientError if the request names several
-    tables.
+    """Returns the name of the table in a request. Raises ClientError unless the request names
+    exactly one table.
     """
     if operation.startswith("Batch"):
         names = list(parameters["RequestItems"])

@@ -19,7 +19,7 @@ PAGE_CHARACTERS: Final = 4_000_000
 """A page ends when the images of its records exceed this size, even below its limit of records."""
 
 SCANNED_RECORDS: Final = 20_000
-"""How many records are scanned for a page."""
+"""How many records are scanned for a page at most."""
 
 STATEMENT_RECORDS: Final = 100
 """Records that one statement reads; 80 MB at most."""
@@ -65,9 +65,9 @@ class StreamReader:
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
         """Returns a page of the stream's records that meet this reader's requirements. One call
-        searches :data:`SCANNED_RECORDS` records at most. If it searched all of these, the page ends
-        with a record that has only a sequence number, up to which no other record meets them. The
-        field ``Ends`` says whether the end of the stream was reached.
+        searches :data:`SCANNED_RECORDS` records at most. If it searched beyond the last record that
+        meets them, the page ends with a record that has only a sequence number: how far it
+        searched. The field ``Ends`` says whether it reached the stream's end before a limit.
 
         Raises:
             Unusable: SQLite cannot read the file.

@@ -21,13 +21,12 @@ encode: Final = json.JSONEncoder(
 decode: Final = json.loads
 
 _revisions: Final = itertools.count(random.SystemRandom().getrandbits(62))
-"""Revision numbers of rows. They are unique among processes too, because each process starts
-counting at a random number."""
+"""Revision numbers of rows. Each process counts from a random number, so that two processes
+practically never give the same number."""
 
 
 def next_revision() -> int:
-    """Returns a new revision number for a row of a table of the local store. No row has had this
-    number before."""
+    """Returns a new revision number for a row of a table of the local store."""
     return next(_revisions)
 
 

@@ -70,7 +70,8 @@ class BoundUpdate:
             keys: the names of the primary key's attributes, which no update may change.
 
         Raises:
-            ClientError: the text or a placeholder is invalid, or two paths overlap.
+            ClientError: the text or a placeholder is invalid, a key would be changed, or two paths
+                overlap.
         """
         compiled = _compiled(text)
         given.use("UpdateExpression", compiled.names, compiled.values)
@@ -127,7 +128,7 @@ class _Draft:
 
     def change(self, verb: str, path: Path, value: Raw | None) -> bool:
         """Applies one change to the value at a path. Returns False without a change if a DELETE
-        would remove all members of a set; the caller then removes the attribute.
+        leaves no member of a set; the caller then removes the attribute.
         """
         container = self._container(path)
         old = _member(container, path[-1])

@@ -69,6 +69,30 @@ def test_a_full_disk_takes_no_attempts() -> None:
     assert (given_up, done) == ([(3, "RetryAttemptsExhausted")], ["3"])
 
 
+@pytest.mark.parametrize("poison", [1, 2])
+def test_records_that_grow_old_while_the_disk_is_full_are_not_given_up(poison: int) -> None:
+    given_up: list[Any] = []
+    done: list[str] = []
+    disk = {"full": True}
+    function = Function([poison])
+    queue = BatchQueue(
+        mapping(maximum_retry_attempts=2, maximum_record_age_seconds=60),
+        function,
+        done.append,
+        lambda batch, condition: given_up.append(condition),
+        lambda: not disk["full"],
+    )
+    queue.add(records(3), "3")
+    for _ in range(9):
+        queue.step()
+    assert given_up == []
+    disk["full"] = False
+    function.poison.clear()
+    while queue:
+        queue.step()
+    assert (given_up, done[-1], function.processed) == ([], "3", [1, 2, 3])
+
+
 def test_what_cannot_be_recorded_as_given_up_is_tried_again() -> None:
     done: list[str] = []
     failures = iter([OSError("No space left on device")] * 3)
