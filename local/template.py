@@ -55,8 +55,8 @@ def read(
     declares will be called ``table_name``. ``parameters`` override the template's defaults.
 
     Raises:
-        TemplateError: the local server cannot serve a resource, which the message names; or the
-            template does not declare exactly one table.
+        TemplateError: the template cannot be read or does not declare exactly one table, or the
+            local server cannot serve a resource, which the message names.
     """
     from local.cloudformation import Resolver, load  # noqa: PLC0415 - a YAML parser
 

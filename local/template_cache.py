@@ -32,7 +32,7 @@ def read(
     was written.
 
     Raises:
-        TemplateError: the local server cannot serve a resource, which the message names.
+        TemplateError: as :func:`local.template.read`.
     """
     try:
         content = path.read_bytes()

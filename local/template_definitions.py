@@ -38,8 +38,8 @@ class RouteDefinition(NamedTuple):
 
 
 class StreamMapping(NamedTuple):
-    """One event source mapping from the table's stream. Fields are named as in Lambda; −1 means no
-    limit."""
+    """One event source mapping from the table's stream, with the values of Lambda's properties; −1
+    means no limit."""
 
     name: str
     function: str
@@ -80,7 +80,8 @@ class QueueDefinition(NamedTuple):
 
 
 class QueueMapping(NamedTuple):
-    """An event source mapping from an SQS queue to a Lambda function, with Lambda's field names."""
+    """An event source mapping from an SQS queue to a Lambda function, with the values of Lambda's
+    properties."""
 
     name: str
     function: str

@@ -86,7 +86,7 @@ def login_of_environment(environ: Mapping[str, str] = os.environ) -> Login:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Makes urllib return a redirect as the answer. Following it would send the login to another
+    """Makes urllib return a redirect as the answer. Following it could send the login to another
     host."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -159,7 +159,7 @@ class Api:
             path: the path below ``/api``, such as ``2.0/mlflow/runs/get``.
 
         Raises:
-            Wrong: the status is not a success.
+            Wrong: the server does not answer, reports an error, or its answer is no JSON.
         """
         answer = self.call(method, f"/api/{path}", body, query=query)
         if not 200 <= answer.status < 300:

@@ -37,7 +37,7 @@ class Interruption:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt, once, if SIGINT or SIGTERM came during a request."""
+        """Raises KeyboardInterrupt, once, if a SIGINT or SIGTERM has not taken effect yet."""
         if self._pending:
             self._pending = False
             raise KeyboardInterrupt

@@ -3,7 +3,8 @@ datasets and files from this product's REST API into the database and file folde
 server, and compares the copy through that server's API.
 
 An export is an import in the other direction. MLflow's server runs on the target meanwhile. Each
-item is read from both servers; an item that differs is written to the target and read again.
+item that the journal does not know is read from both servers; an item that differs is written to
+the target and read again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _KIND: Final = "SPAN_KIND_INTERNAL"
 
 
 class ExportOptions(NamedTuple):
-    """The options of the command ``export``, which copies experiments to an MLflow server."""
+    """The options of the command ``export``."""
 
     source: str
     """The address of the product."""
@@ -51,7 +52,7 @@ class ExportOptions(NamedTuple):
 
 def run(options: ExportOptions, stock_url: str, store: StockStore) -> int:
     """Exports the product's data into the database of MLflow's own server, as the options say.
-    Returns 0 if that server then shows the same as the product, 1 if an item differs or failed."""
+    Returns 0 if that server then shows the same as the product, otherwise 1."""
     return Export(options, stock_url, store).run()
 
 
@@ -106,8 +107,9 @@ class Export(Transfer):
         return self._numbers.get(experiment_id, experiment_id)
 
     def _assign_numbers(self, experiments: Sequence[Experiment]) -> None:
-        """Chooses the target's number for each experiment: the one that an earlier export gave it;
-        otherwise its own number if that is free; otherwise the next free number.
+        """Chooses the target's number for each experiment: the one that an earlier export gave it,
+        by the journal or by name and creation time; or 0 for an experiment with the name of an
+        unused default one; otherwise its own number if that is free; otherwise the next free one.
 
         Raises:
             SourceFailed: the target has an experiment of the same name that was not exported.

@@ -10,11 +10,12 @@
 
 ``freeze`` makes both APIs of a stack in API Gateway (HTTP API, REST API) answer 429 to all requests
 until ``thaw``, so no client writes data that the restore would miss. ``whole`` runs ``table``,
-``files`` and ``adopt``: it
-restores the table of a stack and its bucket's files, deletes the stack (which keeps its data) and
-creates a new stack with the restored table and the old bucket and key. ``complete`` turns on what a
-table lacks that AWS Backup restored: stream, expiry, backups, protection. After an interruption
-each command may be repeated. `make deploy` then adds the functions.
+``files`` (unless the time is ``latest`` or the bucket keeps no versions) and ``adopt``: it restores
+the table of a stack and its bucket's files, deletes the stack (which keeps its data) and creates a
+new stack with the restored table and the old bucket and key. ``complete`` turns on what a table
+lacks that AWS Backup restored: stream, expiry, backups, protection. After an interruption a command
+may be repeated; if ``whole`` had begun to delete the stack, continue with the command that it
+printed. `make deploy` then adds the functions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""``python -m local.admin import`` and ``compare``: read each item from an MLflow server and from
-the table and compare them; ``import`` writes an item that differs, and reads it again."""
+"""``python -m local.admin import`` and ``compare``: compare each item of an MLflow server with the
+table's. ``import`` skips items that its journal knows, writes an item that differs, and reads it
+again."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class _Outcome(NamedTuple):
 
 def run(options: TransferOptions) -> int:
     """Runs an import from an MLflow server, or a comparison with it. Returns 0 if the table then
-    has everything that the server has, 1 if an item differs or failed."""
+    has every chosen part of the server's data, 1 if an item differs or failed, or if the server
+    cannot be read."""
     return Transfer(options).run()
 
 

@@ -129,7 +129,7 @@ def _copy_in_parts(store: Any, key: str, pieces: Iterator[bytes]) -> None:
 
 
 def _pieces(data: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the same bytes in pieces of :data:`PART_BYTES`."""
+    """Yields the same bytes in pieces of :data:`PART_BYTES`, of which the last may be shorter."""
     waiting = bytearray()
     for chunk in data:
         waiting += chunk

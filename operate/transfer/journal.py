@@ -1,6 +1,6 @@
 """A file that records the items that an import has transferred, so that a repetition of the import
-need not read them from the source again. The file only saves time: whether an item exists is always
-read from the table."""
+need not read them from the source again, and the experiments that it created. Whether an item
+exists is always read from the table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 class Journal:
-    """Appends a line of JSON to a file for each item that an import has transferred. A line that a
-    kill cut short is ignored when the file is read.
+    """Appends a line of JSON to a file for each item that an import has transferred and for each
+    experiment that it creates. A line that a kill cut short is ignored when the file is read.
 
     Args:
         path: the file; None to record nothing.

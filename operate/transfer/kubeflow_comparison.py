@@ -16,7 +16,7 @@ LOGGED: Final = ("value", "timestamp", "step")
 
 def content(entity: Entity) -> Content:
     """Returns the fields of a Kubeflow entity by which an import compares it: all that are set,
-    except ids of other entities."""
+    except its name and ids of other entities."""
     left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
         RESOLVED
     }

@@ -42,7 +42,8 @@ from operate.transfer.transfer_item import Content, TransferItem
 class Models:
     """Transfers models of a Kubeflow registry, then serving environments, then artifacts without a
     parent. An entity is found in the table by its name: a model by its own, a child by its name
-    within its parent. Numbers (ids) are assigned by the table.
+    within its parent; an artifact without a parent is searched by its external id first. Numbers
+    (ids) are assigned by the table.
     """
 
     def __init__(self, registry: Registry) -> None:

@@ -12,7 +12,8 @@ from operate.transfer.mlflow_client import SourceFailed
 
 def run(options: TransferOptions) -> int:
     """Runs an import from a Kubeflow model registry, or a comparison with it. Returns 0 if the
-    table then has all entities of the registry, 1 if an entity differs or failed."""
+    table then has every chosen part of the registry's data, 1 if an entity differs or failed, or if
+    the registry cannot be read."""
     return _RegistryTransfer(options._replace(journal=None)).run()
 
 

@@ -100,7 +100,7 @@ def _write_version(version: MCPServerVersion, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds the fields, aliases and endpoints that are in ``want`` and not in the target table."""
+    """Writes the fields, aliases and endpoints in ``want`` that differ in the target table."""
     wanted = _server(workspace, name, want)
     current = mcp_servers.find(workspace, name)
     if current is not None:

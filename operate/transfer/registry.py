@@ -173,7 +173,7 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds the versions and fields that are in ``want`` and not in the target table. Times are set
+    """Writes the versions and fields in ``want`` that differ in the target table. Times are set
     last, because other writes change them."""
     stored = registered_models.get(workspace, name)
     present = {
@@ -201,7 +201,7 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
     """Creates a model version with the server's version number, which may leave a gap. Raises
-    ResourceConflict if the table has used that number for a version that was deleted."""
+    ResourceConflict if the table has used that number or a higher one."""
     stored = registered_models.get(workspace, name)
     if version <= stored.last_version:
         raise errors.ResourceConflict(

@@ -82,8 +82,8 @@ def mcp_server_names(workspace: str) -> Iterator[str]:
 
 class GatewayUses(NamedTuple):
     """The bindings, budget policies, guardrails and guardrail assignments of a workspace's gateway
-    in the table, each as an identifying text. An import compares them with the source and creates
-    missing ones. ``uses`` are pairs of endpoint and guardrail."""
+    in the table, each as an identifying text. ``compare`` reports those that the source server
+    lacks. ``uses`` are pairs of endpoint and guardrail."""
 
     bindings: list[str]
     budget_policies: list[str]

@@ -19,10 +19,10 @@ class TransferItem(NamedTuple):
     have: Callable[[], Content | None]
     """Reads the content from the table; None if it is missing."""
     write: Callable[[Content, Content | None], None]
-    """Makes the table's content equal to the server's; takes both contents."""
+    """Writes the server's content to the table; takes both contents."""
     outline: Callable[[], Content] | None = None
-    """Reads an outline from the server. It is cheaper than the content, and changes whenever the
-    content changes."""
+    """Reads an outline from the server, which is cheaper than the content. An import takes the
+    content as unchanged while the outline is."""
     exists: Callable[[], bool] = lambda: True
     """Whether the table has the item; called if the outline is unchanged."""
     identity: str = ""
@@ -59,7 +59,8 @@ class Surplus(NamedTuple):
     kind: str
     identity: str
     imported: bool
-    """Whether an import created it. If so, it was deleted on the source server since then."""
+    """Whether an import has transferred it. If so, it was deleted on the source server since
+    then."""
 
     def __str__(self) -> str:
         why = "deleted on the server" if self.imported else "only in the target"
@@ -88,8 +89,7 @@ def digest(content: Content) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Returns a value as JSON, to compare it with others. Equal values give equal texts, and NaN
-    equals NaN."""
+    """Returns a value as JSON with sorted keys, to compare it with others. NaN equals NaN."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=list)
 
 

@@ -13,8 +13,8 @@ from operate.doctor.stack import Deployment
 def read(checkup: Checkup) -> str:
     """Checks that the table has point-in-time recovery, and that table and files are copied to
     another region if the stack's parameters say so. Returns a text that also says whether the
-    artifact bucket keeps versions. Raises Wrong if recovery is off or a copy failed, LeftOut if no
-    stack is checked."""
+    artifact bucket keeps versions. Raises Wrong if recovery is off, the last copy failed or files
+    are not copied, LeftOut if no stack is checked."""
     aws = checkup.aws
     described = aws.client("dynamodb").describe_continuous_backups(
         TableName=aws.outputs["TableName"]
@@ -32,8 +32,8 @@ def read(checkup: Checkup) -> str:
 
 
 def _copies(aws: Deployment, bucket: str) -> str:
-    """Returns a text that says what is copied to another region. Raises Wrong if a copy that the
-    stack's parameters demand is missing."""
+    """Returns a text that says what is copied to another region. Raises Wrong if the stack's
+    parameters demand a copy, and the last copy of the table failed or files are not copied."""
     copies = []
     if aws.parameters.get("ReplicaVaultArn"):
         copies.append(f"table, {_last_copy(aws)}")

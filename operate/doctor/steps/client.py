@@ -21,7 +21,7 @@ IN_PARTS: Final = {
 }
 """The variables that docs/clients.md tells users of a deployment to set."""
 _KEPT: Final = ("MLFLOW_TRACKING_",)
-"""MLflow's environment variables that are passed to the client: only those of the login."""
+"""Beginnings of the MLflow variables that are passed to the client, such as those of the login."""
 _SECONDS: Final = 300
 _TAIL: Final = 600
 

@@ -1,4 +1,4 @@
-"""Checks that the MLflow server accepts the given login and refuses a missing or wrong one."""
+"""Checks that the MLflow server accepts the given login and refuses others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _VARIABLES = (
 
 
 def log_in(checkup: Checkup) -> str:
-    """Checks that the login is accepted, and that a missing or a wrong login is refused. Returns
-    the result as a text; raises Wrong."""
+    """Checks that the login is accepted and, if one is given, that a missing login and a wrong
+    password are refused. Returns the result as a text; raises Wrong."""
     api = checkup.api
     answer = api.call(*_SEARCH)
     if answer.status in (401, 403):
