@@ -1,5 +1,5 @@
 """``make bench``: runs the same workload on this product and on its peers in turns, and writes
-docs/performance.md.
+docs/performance.md; with ``--peers`` or a smaller scale writes the page to .cache/bench instead.
 Without ``--peers`` all peers are measured; missing ones are installed.
 """
 
@@ -36,7 +36,8 @@ UNITS: Final = {
 
 
 def machine() -> dict[str, str]:
-    """Returns a description of this machine: processor, memory, system and Python version."""
+    """Returns today's date and a description of this machine: processor, memory, system and Python
+    version."""
     facts = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     cpu = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.M)

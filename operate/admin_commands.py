@@ -17,6 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
+    python -m local.admin system-tables forget --experiment ID TRACE … [--data DIR]
     python -m local.admin audit   verify [--noted DAY=HASH …] | export | erase --user NAME
     python -m local.admin erase-user NAME [--dry-run] [--data DIR]
     python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
@@ -77,7 +78,8 @@ _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command of ``python -m local.admin``. Returns 0 on success; 1 if a problem was found
-    or the command failed; 2 if the condition of an alert is met."""
+    or the command failed; 2 if the condition of an alert is met; for ``deploy`` also the SAM CLI's
+    exit code."""
     utf8_mode.insist()
     given = parse(arguments)
     environment.reach_this_machine_directly()
@@ -180,7 +182,8 @@ def _over_http(given: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | None]:
     """Context manager: sets the environment variables so that the product's modules use the
-    command's table. Yields the locked data folder, or None if the table is not in a data folder.
+    command's table. Yields the locked data folder; None if the table is not in a data folder, or a
+    running server has locked that.
 
     Args:
         new: whether to create a missing data folder.

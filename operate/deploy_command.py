@@ -55,11 +55,11 @@ def add_to(commands: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Checks, builds and deploys a stage (the command ``deploy``). Returns 0 if the stage was
-    deployed (with ``--check``: could be deployed; with ``--build-only``: was built); otherwise 1,
-    or the SAM CLI's exit code.
+    deployed or nobody confirmed its change set (with ``--check``: could be deployed; with
+    ``--build-only``: was built); otherwise 1, or the SAM CLI's exit code.
 
     Raises:
-        CannotRun: something that the deployment needs is missing.
+        CannotRun: something that the deployment needs is missing, or a call of AWS failed.
     """
     sam = shlex.split(given.sam)
     # It names the product's modules, which the SAM CLI must not import.

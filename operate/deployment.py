@@ -35,8 +35,8 @@ _INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs ``python -m operate.deployment``. Returns 0 if the stack was deployed, or with
-    ``--check`` if it could be deployed; otherwise 1, or the exit code of the SAM CLI."""
+    """Runs ``python -m operate.deployment``. Returns 0 if the SAM CLI succeeded, or with
+    ``--check`` if the stack could be deployed; otherwise 1, or the exit code of the SAM CLI."""
     parser = argparse.ArgumentParser(
         prog="python -m operate.deployment",
         description=__doc__,

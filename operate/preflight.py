@@ -44,7 +44,7 @@ UNREADY: Final = {
 
 class CheckResult(NamedTuple):
     """The result of one check before a deployment. ``state`` is ``ok``, ``note`` (worth reading) or
-    ``missing`` (the deployment would fail)."""
+    ``missing`` (nothing is deployed)."""
 
     subject: str
     state: str

@@ -76,7 +76,7 @@ def installed_source() -> str:
 
 def of_path(path: Path) -> Prices:
     """Returns the prices of models that a folder or a file contains. Raises NoPriceList if it
-    cannot be read or contains no prices."""
+    cannot be read or has another form, or if the folder contains no files of prices."""
     try:
         if not path.is_dir():
             return of_litellm(json.loads(path.read_bytes()))

@@ -26,7 +26,7 @@ def parse_duration(duration: str) -> int:
 
 def run(older_than: int, experiment_id: str | None) -> int:
     """Permanently removes the experiments, runs and logged models (of one experiment, or all) that
-    were deleted more than ``older_than`` seconds ago, and prints each. Returns 0 if nothing failed,
+    were deleted at least ``older_than`` seconds ago, and prints each. Returns 0 if nothing failed,
     otherwise 1. After an interruption the call can be repeated."""
     if not os.environ.get("ARTIFACT_BUCKET") and not os.environ.get("ARTIFACT_FOLDER"):
         message = "name the files with ARTIFACT_BUCKET or ARTIFACT_FOLDER"

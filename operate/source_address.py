@@ -51,7 +51,8 @@ class ServedSource(NamedTuple):
     url: str
     """Its address, without ``kubeflow:``."""
     files: Path | None = None
-    """The folder that its artifact proxy serves, if this program started it."""
+    """The folder that its artifact proxy serves, if this program started it and the folder
+    exists."""
     is_kubeflow: bool = False
     """Whether it is a Kubeflow model registry, not an MLflow server."""
 

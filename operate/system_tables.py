@@ -22,7 +22,7 @@ from operate import alert
 from operate.module_loading import CannotRun, load_modules
 
 PATIENCE = 30
-"""How often a query is repeated while the server answers that too many queries run."""
+"""How often a query is sent while the server answers that too many queries run."""
 
 
 def _engines() -> None:
@@ -46,7 +46,8 @@ def ask(
         form: ``json``, or ``arrow``, which returns ``{"arrow": Base64 of a stream}`` instead.
 
     Raises:
-        CannotRun: the statement is refused, or the server cannot be reached.
+        CannotRun: the statement is refused, the server cannot be reached, or without a server the
+            engine for SQL is not installed.
     """
     body = {"sql": sql, "parameters": parameters, "format": form}
     if url:

@@ -13,7 +13,8 @@ from operate.module_loading import load_modules
 def run(queue_url: str) -> int:
     """Sends the message of each unfinished job of the table to the queue of jobs. The judge runner
     continues the job, or stores that it has timed out and ends its run. A second message of a job
-    has no further effect. Returns 0, or 1 if the queue takes no messages.
+    has no further effect. Returns 0, or 1 if the table cannot be read or the queue takes no
+    messages.
 
     Args:
         queue_url: URL of the SQS queue of jobs.

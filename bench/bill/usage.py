@@ -34,9 +34,9 @@ PAGE_FILES: Final = 20
 
 PAGE_MB: Final = 0.5
 RUN_MINUTES: Final = 30
-"""How long a run writes. Runs follow one another until they fill the day: an upper bound of the
-minutes in which tables of runs change; an assumption. Each trace has a minute of its own until the
-day is full: those of traces."""
+"""How long a run writes; an assumption. No two runs overlap until the day is full, and each trace
+has a minute of its own: an upper bound of the minutes in which the tables of runs and traces
+change."""
 
 DELIVERY_MINUTES: Final = 5
 """Minutes of audit that Firehose writes to one object."""
@@ -112,8 +112,8 @@ class Line(NamedTuple):
 
 
 def capacity() -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the measured capacities by story, for the API (``api``) and the indexer (``index``):
-    calls, round_trips, read_units, write_units and cpu_ms."""
+    """Returns the measured capacities by story and part, such as the API (``api``) or the indexer
+    (``index``): calls, round_trips, read_units, write_units, cpu_ms and others."""
     measured: dict[str, dict[str, dict[str, float]]] = json.loads(CAPACITY.read_text())
     return measured
 
@@ -144,8 +144,8 @@ class _Sum:
 
 
 def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
-    """Returns the capacities of a ``step`` or of the ``end`` of a run with ``metrics`` metrics,
-    interpolated between the two nearest measured numbers."""
+    """Returns the capacities of a ``step`` or of the ``end`` of a run with ``metrics`` metrics, on
+    the straight line through those of two measured numbers of metrics."""
     measured = capacity()
     upper = next((n for n in METRICS[1:] if n >= metrics), METRICS[-1])
     lower = METRICS[METRICS.index(upper) - 1]
@@ -161,8 +161,8 @@ def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
 
 
 def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
-    """Returns the lines of a team's monthly bill, named as on AWS's bill. ``parameters`` override
-    those of the stage prod."""
+    """Returns the lines of a team's monthly bill. ``parameters`` override those of the stage
+    prod."""
     chosen = {**idle.stages()["prod"], **(parameters or {})}
     measured, days = capacity(), prices.DAYS
     api, index, login = _Sum(), _Sum(), _Sum()

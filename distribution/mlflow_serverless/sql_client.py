@@ -126,7 +126,7 @@ def _answer(request: urllib.request.Request) -> bytes:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, because it would send the credentials to another server."""
+    """Follows no redirect, because it could send the credentials to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

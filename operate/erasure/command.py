@@ -33,7 +33,8 @@ def run(name: str, *, dry: bool) -> int:
     mention the name, so that a person must check them; otherwise 0.
 
     Raises:
-        CannotRun: an item could not be written; the command can be repeated.
+        CannotRun: the name is empty, or an item or the audit could not be written; then the command
+            can be repeated.
     """
     if not name.strip():
         raise CannotRun("erase-user: name a user")

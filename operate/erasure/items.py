@@ -69,9 +69,9 @@ class ItemOfUser(NamedTuple):
 
 
 def find(name: str) -> Iterator[ItemOfUser]:
-    """Yields the items of the whole DynamoDB table that belong to a user, name the user in a field
-    for users, or contain the user name as a word in another text. In AWS this reads the whole table
-    once, consistently, which costs a read unit for each 4 KB."""
+    """Yields the items of the whole DynamoDB table, except derived ones, that belong to a user,
+    name the user in a field for users, or contain the user name as a word in another text. In AWS
+    this reads the whole table once, consistently, which costs a read unit for each 4 KB."""
     own = {keys.user(name).pk, keys.session(name, "").pk, keys.caller_usage(f"user:{name}", 0).pk}
     queue = keys.REVIEW_QUEUE.name
     readers = keys.config(system_tables_readers.SETTING)

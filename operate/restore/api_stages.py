@@ -56,7 +56,7 @@ class Stage(Protocol):
 
     def write(self, limits: Limits, before: Limits | None) -> None:
         """Sets the request limits of the API Gateway stage, and keeps its earlier limits ``before``
-        in a variable of the stage, which None removes. All other settings and variables stay."""
+        in a variable of the stage, which None removes. All other variables stay."""
 
 
 class HttpStage:
@@ -83,8 +83,9 @@ class HttpStage:
 
     def write(self, limits: Limits, before: Limits | None) -> None:
         """Sets how many requests the stage admits; writes ``before`` to a stage variable, or
-        removes it. A limit of None becomes the account's quota in both, since API Gateway cannot
-        remove a limit. So who may not read the quota is refused before requests stop, not after."""
+        removes it. All other settings stay. A limit of None becomes the account's quota in both,
+        since API Gateway cannot remove a limit. The quota is read before requests stop, so that a
+        missing right to read it is noticed then, not after."""
         stage = self._apis.get_stage(**self._named)
         limits = self._set_limits(limits)
         settings = {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
@@ -135,8 +136,9 @@ class RestStage:
         return State(limits, limits_of(stage.get("variables", {}).get(BEFORE)), exempt)
 
     def write(self, limits: Limits, before: Limits | None) -> None:
-        """Writes the stage's request limits. ``NO_LIMITS`` removes the settings under ``*/*``:
-        where a stage has settings there, API Gateway returns limits among them."""
+        """Sets how many requests the stage admits; writes ``before`` to a stage variable, or
+        removes it. ``NO_LIMITS`` removes all settings under ``*/*``: where a stage has settings
+        there, API Gateway returns limits among them."""
         stage = self._apis.get_stage(**self._named)
         operations = []
         if limits.rate is not None:
