@@ -96,7 +96,7 @@ class Caller:
 
 @contextlib.contextmanager
 def provider() -> Iterator[str]:
-    """Runs the provider; returns its URL."""
+    """Context manager: runs the provider and yields its URL."""
     port = free_port()
     command = [sys.executable, "-m", "bench.model_provider", str(port)]
     with (

@@ -1,6 +1,6 @@
 """The servers that are compared: their pinned versions, how they are installed and started.
 Peers get virtual environments under .tools/peers when they are first measured. Each is started as
-its documentation says, with one worker and SQLite in memory, without tuning.
+its documentation says, with one worker and a SQLite file in memory, without tuning.
 """
 
 from __future__ import annotations

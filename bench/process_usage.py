@@ -52,5 +52,5 @@ def shown(measured: Sequence[Process], field: str) -> str:
 
 
 def megabytes(leader: int) -> float:
-    """Returns the memory of a process and its descendants together."""
+    """Returns the megabytes of memory of a process and its descendants together."""
     return sum(process.megabytes for process in processes(leader))

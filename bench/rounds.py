@@ -84,7 +84,7 @@ class Side:
         self.client.get(f"experiments/get?experiment_id={self.workload.experiment}")
 
     def rest(self) -> None:
-        """Waits until the server uses almost no CPU time."""
+        """Waits until the server uses almost no CPU time, for :data:`MOST_REST_SECONDS` at most."""
         assert self.server
         until = time.monotonic() + MOST_REST_SECONDS
         before = _ticks(self.server)

@@ -138,8 +138,8 @@ class Workload:
             yield
 
     def log_many(self) -> Iterator[None]:
-        """Logs a batch of points with each call. The first ten calls write the history that later
-        steps read."""
+        """Logs a batch of points with each call. Ten calls write the history of the first run, the
+        next ten that of the second, and so on."""
         for number in self._large:
             steps = range(number * BATCH, (number + 1) * BATCH)
             points = [point("curve", step) for step in steps]

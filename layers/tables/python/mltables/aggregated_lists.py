@@ -180,8 +180,8 @@ def _call_on(argument: exp.Expr) -> exp.Anonymous | None:
 
 
 def _of_all(call: exp.Anonymous, listed: _List) -> _Call | None:
-    """Returns a call of ``exists`` or ``forall``. The second is true if its condition is refuted by
-    no element."""
+    """Returns a call of ``exists`` or ``forall``. The aggregate of ``forall`` searches for an
+    element that refutes the condition."""
     condition = _condition(call, listed)
     if condition is None:
         return None
@@ -226,7 +226,7 @@ def _field_of_first(call: exp.Anonymous) -> _Field | None:
 
 def _condition(call: exp.Anonymous, listed: _List) -> exp.Expr | None:
     """Returns the condition of a call's lambda over the columns of the list's table; None if it
-    uses more than fields of the element."""
+    cannot be written so, as when it uses more than fields of the element."""
     function = call.expressions[1] if len(call.expressions) == 2 else None
     if not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
         return None

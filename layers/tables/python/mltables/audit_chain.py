@@ -2,8 +2,8 @@
 
 Rows are numbered in the order of their publication. The hash of a row covers the row and the hash
 of the row before it, so a row that is changed, removed, added or moved breaks the chain from there
-on. Somebody who can write the table could compute the whole chain again. So the last hash of each
-day must be noted elsewhere, to prove that no row was changed.
+on. But the last rows could be removed, and somebody who can write the table could compute the whole
+chain again. So the last hash of each day must be noted elsewhere, to prove that no row was changed.
 
 The hash covers a person's pseudonym and not the name. So a name can be erased without breaking the
 chain.

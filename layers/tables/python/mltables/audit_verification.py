@@ -1,5 +1,4 @@
-"""Verifies the chain of hashes in the system table ``audit_log``, exports the table's rows, and
-erases a person's name from these rows."""
+"""Verifies the chain of hashes in the system table ``audit_log``, and exports the table's rows."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ class Day(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A row of ``audit_log`` at which the chain of hashes is broken."""
+    """A row of ``audit_log`` at which the chain of hashes is broken; or, with the number 0, a day
+    that does not end with the noted hash."""
 
     sequence: int
     record_id: str

@@ -34,7 +34,7 @@ SMALL_FILE_BYTES: Final = 256 << 10
 """Files up to this many bytes are fetched whole. Of a larger file this many bytes at the end are
 fetched first, because they contain the footer."""
 MAX_GAP_BYTES: Final = 128 << 10
-"""Byte ranges with a smaller gap between them are fetched in one request."""
+"""Byte ranges with a gap of at most this many bytes between them are joined."""
 MAX_REQUEST_BYTES: Final = 8 << 20
 """Most bytes of one request."""
 RESERVED_DISK_BYTES: Final = 192 << 20
@@ -126,7 +126,8 @@ class ColumnCache:
         return None
 
     def _new_copy(self, file: File, link: Path) -> _Copy:
-        """Creates a copy with the footer only, or with all bytes of a small file."""
+        """Creates a copy with the end of the file, which contains the footer; the end of a small
+        file is the whole file."""
         size = min(file.size, SMALL_FILE_BYTES)
         end = self._read(file.key, file.size - size, size)
         footer = int.from_bytes(end[-_TRAILER:-4], "little") + _TRAILER

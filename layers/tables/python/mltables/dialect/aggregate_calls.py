@@ -110,7 +110,8 @@ def _with_numbers(argument: exp.Expr, given: _Given, condition: str | None) -> _
 
 
 def _may_be_text(argument: exp.Expr) -> bool:
-    """Whether an argument may be a text, of a type that DuckDB knows: not so of an aggregate."""
+    """Whether an argument may be a text whose type DuckDB knows. DuckDB does not know the type of
+    an aggregate."""
     if not isinstance(argument, exp.Column | exp.Bracket | exp.Anonymous):
         return False
     return argument.find(exp.Column) is not None and not any(

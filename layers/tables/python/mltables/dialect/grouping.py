@@ -21,8 +21,8 @@ def move_into_rollup(group: exp.Group) -> None:
 
 
 def expressions_of(group: exp.Group) -> list[exp.Expr]:
-    """Returns the expressions by which a SELECT groups, also those in ROLLUP, CUBE and GROUPING
-    SETS; a number stands for the column of the SELECT that it counts."""
+    """Returns the expressions by which a SELECT groups, also those in ROLLUP and CUBE, but GROUPING
+    SETS as one node. In place of a number, returns the column of the SELECT at this position."""
     kinds = ("rollup", "cube", "grouping_sets")
     parts = [*group.expressions, *(part for kind in kinds for part in group.args.get(kind) or [])]
     selected = getattr(group.parent, "selects", [])

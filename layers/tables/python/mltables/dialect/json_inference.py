@@ -83,7 +83,7 @@ def _common(a: Kind, b: Kind) -> Kind:
         return "STRING"
     if "DOUBLE" in (a, b):
         return "DOUBLE"
-    # BIGINT is shorter than every DECIMAL(20,0) to DECIMAL(38,0), which sort as texts.
+    # BIGINT is shorter than every DECIMAL(19,0) to DECIMAL(38,0), which sort as texts.
     return max(str(a), str(b), key=lambda kind: (len(kind), kind))
 
 

@@ -36,10 +36,11 @@ of a third would let it grow exponentially."""
 
 
 def rewrite(query: exp.Query, schema: str) -> exp.Query:
-    """Replaces aliases that DuckDB refuses by their expressions, in place. Where a SELECT with
-    GROUP BY or DISTINCT does not allow that in ORDER BY, another SELECT is put around it and sorts
-    its rows. Returns the query, or the one around it. In the list of columns, an alias that may
-    also be the name of a column of the SELECT's sources stays: there Databricks takes that column.
+    """Replaces aliases of expressions that may raise an error by these expressions, in place. Where
+    a SELECT with GROUP BY or DISTINCT does not allow that in ORDER BY, another SELECT is put around
+    it, if possible, and sorts its rows. Returns the query, or the one around it. In the list of
+    columns, an alias that may also be the name of a column of the SELECT's sources stays: there
+    Databricks takes that column.
 
     Args:
         query: its table names already point to DuckDB's views in ``schema``.
