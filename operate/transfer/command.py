@@ -1,6 +1,5 @@
 """``python -m local.admin import`` and ``compare``: compare each item of an MLflow server with the
-table's. ``import`` skips items that its journal knows, writes an item that differs, and reads it
-again."""
+table's. ``import`` writes one that differs and reads it again, and skips those in its journal."""
 
 from __future__ import annotations
 

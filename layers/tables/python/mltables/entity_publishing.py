@@ -169,7 +169,8 @@ class EntityStep:
     def _publish_parts(
         self, kind: PartSource, table: WritableTable, refs: Sequence[EntityRef]
     ) -> int:
-        """Commits the rows of changed parts whose roots are published."""
+        """Commits the rows of changed parts whose roots are published; parts that are gone lose
+        theirs."""
         if not refs:
             return 0
         self._load_ids("named", self._roots.table, [self._id], [(ref[0],) for ref in refs])

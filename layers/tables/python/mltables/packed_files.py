@@ -19,7 +19,7 @@ from mltables.table_definitions import FILE_BYTES
 from mltables.writable_table import WritableTable
 
 LOOSE_FILES: Final = 8
-"""A day is packed if it has more files that are not packed."""
+"""A day is packed if it has more files that are neither packed nor full (``FULL_FILE_BYTES``)."""
 PACKED_ROWS: Final = FULL_FILE_ROWS
 """Most rows of a packed file. A reader of a file needs memory for all values of a column."""
 FEWEST_ROWS: Final = 2000
@@ -31,7 +31,7 @@ inputs and outputs of root spans are long."""
 
 
 class _LooseFile(NamedTuple):
-    """A file of a day that is over, which is not packed."""
+    """A file of a day that is neither packed nor full (``FULL_FILE_BYTES``)."""
 
     day: str
     place: tuple[str, str]
@@ -47,13 +47,14 @@ def pack(
 ) -> int:
     """Packs files of one day of a system table, in one commit: rewrites them so that the rows that
     ``Table.first`` selects are in files of their own. Chooses the latest day that has more than
-    ``LOOSE_FILES`` files which are not packed yet. Changes no row. Returns the number of rows in
-    the files that it rewrote.
+    ``LOOSE_FILES`` files which are neither packed nor full. Changes no row. Returns the number of
+    rows in the files that it rewrote.
 
     Args:
         before: days from this one on, written ``YYYY-MM-DD``, are not packed: their rows may still
             change.
-        most_rows: no further file is packed when so many rows are. The next call continues.
+        most_rows: no further file is packed when so many rows, or ``FILE_BYTES``, are. The next
+            call continues.
 
     Raises:
         CommitFailedError: a publisher committed first.

@@ -1,8 +1,9 @@
 """``python -m mltables.publish_command``: adds the changes in landing objects (files of changes to
 publish) to the system tables, in a process of its own.
 
-With ``--upkeep`` it also maintains the tables afterwards (``table_maintenance``). It prints one
-line of JSON with the counts and the seconds of processor time."""
+With ``--upkeep`` it also publishes deferred traces, and maintains the tables afterwards
+(``table_maintenance``). It prints one line of JSON with the counts and the seconds of processor
+time."""
 
 from __future__ import annotations
 

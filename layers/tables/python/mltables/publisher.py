@@ -4,10 +4,10 @@ system tables, then deletes these objects.
 Objects about runs, about traces, about other entities and about the audit have steps of their own.
 A step about the audit (``audit_publishing``) appends what has landed. A step of another kind reads
 landing objects, opens the tables and *then* reads from DynamoDB the experiments, runs, traces and
-other entities that the objects name. Each step commits a table
-on condition that no other publisher has committed since the table was opened: Delta refuses a
-second transaction with the same number. So rows never return to an older state, even with several
-publishers. A step that is killed at any point is repeated from its landing objects:
+other entities that the objects name. Each step commits a table on condition that no other publisher
+has committed since the table was opened: a log has one entry of a version only. So rows never
+return to an older state, even with several publishers. A step that is killed at any point is
+repeated from its landing objects:
 
 * a point that is in the history, or an audited request that is in the log, is not appended again
   (its ``record_id`` is its identity),
@@ -68,13 +68,13 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
     without pause would keep this one running forever, in small steps.
 
     Args:
-        seconds: after this time no new step begins, once one has succeeded.
+        seconds: after this time no new step begins, except the first.
         waiting: the landing objects to publish, if the caller has listed them already.
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
-        duckdb.OutOfMemoryException: a landing object does not fit into memory. It stays, and all
-            others were published before.
+        duckdb.OutOfMemoryException: a landing object does not fit into memory. It stays, and the
+            others were published before, as far as ``seconds`` allowed.
         ResourceDoesNotExist: a file of a table is missing in each of :data:`MISSING_ATTEMPTS`
             attempts.
     """
@@ -109,16 +109,24 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
 def _publish_fitting(
     lake: Lake, keys: list[str], step: Callable[[Lake, list[str]], Published]
 ) -> Published:
-    """Publishes landing objects. If they do not fit into memory together, publishes each half."""
+    """Publishes landing objects. If they do not fit into memory together, publishes each half.
+    Raises the error of an object that does not even fit alone after the others are published."""
     try:
         return _publish_with_retries(lake, keys, step)
     except duckdb.OutOfMemoryException:
         if len(keys) == 1:
             raise
     half = len(keys) // 2
-    return _sum(
-        _publish_fitting(lake, keys[:half], step), _publish_fitting(lake, keys[half:], step)
-    )
+    done = Published()
+    failed: duckdb.OutOfMemoryException | None = None
+    for some in (keys[:half], keys[half:]):
+        try:
+            done = _sum(done, _publish_fitting(lake, some, step))
+        except duckdb.OutOfMemoryException as error:
+            failed = error
+    if failed:
+        raise failed
+    return done
 
 
 def _sum(one: Published, other: Published) -> Published:

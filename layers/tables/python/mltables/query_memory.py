@@ -38,7 +38,8 @@ class QueryLimits(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Returns the memory that an SQL query may use as text (``450 MB``), for error messages."""
+        """Returns the memory that an SQL query may use as text (``450 MB``), for DuckDB and error
+        messages."""
         return f"{self.memory // _MEGABYTE} MB"
 
 

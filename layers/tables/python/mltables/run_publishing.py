@@ -114,7 +114,7 @@ def _rewrite_partial(
     """Writes the rows in ``loose`` together with the rows of their months' files that are not full.
 
     Args:
-        full: names of files that stay unchanged.
+        full: names of full files, to which these rows are not added.
         touched: names of files that are not full and hold rows to replace.
     """
     months = set(_column(connection, "SELECT DISTINCT start_month FROM loose"))

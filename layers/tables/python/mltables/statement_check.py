@@ -76,7 +76,7 @@ class TranslatedStatement(NamedTuple):
     bounds: Mapping[str, Bounds]
     """The bounds of the rows that the statement may need, by table, with values still as SQL."""
     as_of: Sequence[AsOf] = ()
-    """The times of past tables that the statement reads."""
+    """The times or versions of past tables that the statement reads."""
 
 
 def translate(
@@ -88,7 +88,8 @@ def translate(
 
     Args:
         casts: the SQL types to which the statement casts parameters, by name.
-        from_maps: whether attributes of spans are read from their map even if they have columns.
+        from_maps: whether attributes of spans and metadata of traces are read from their maps even
+            if they have columns.
     """
     if len(text) > LONGEST:
         raise StatementRefused(f"A statement has at most {LONGEST} characters.")

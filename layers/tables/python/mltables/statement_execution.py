@@ -1,8 +1,8 @@
 """The work of the two processes of a SQL query, which ``mltables/query_server.py`` starts.
 
 The first process prepares the rows that the caller may read; the second one runs the caller's
-statement on them. The operating system ends each process at a time limit, and the second one also
-at a memory limit (``query_memory.py``).
+statement on them. The operating system ends each process at a time limit, and limits the memory of
+the second one (``query_memory.py``).
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 
 def has_to_run_again(sql: str, error: Exception) -> bool:
     """Whether a SQL statement that failed is run again, with all columns of its tables and without
-    rewritten lookups and joins. This is so if DuckDB did not know a name, or if the
-    statement was rewritten: then its error may name a derived column, or come from a row that the
+    rewritten lookups and joins. This is so if DuckDB could not bind it, as with an unknown name,
+    or if it was rewritten: then its error may name a derived column, or come from a row that the
     original statement would have dropped first. A rewritten statement that needed too much memory
     is not run again."""
     if isinstance(error, duckdb.BinderException):

@@ -1,6 +1,7 @@
 """Maintains the system tables: merges small files of the metric history, the audit log and the
-tables of traces, sorts past days of the history, and deletes files that no version of the last day
-needs. The only rows that it removes are audit rows whose retention has ended.
+tables of traces, sorts past days of the history, packs past days of the spans, and deletes files
+that no version of the last day needs. The only rows that it removes are audit rows whose retention
+has ended.
 
 The publisher keeps the files of other tables few (``run_publishing``, ``publish_step``)."""
 
@@ -40,11 +41,11 @@ from mltables.writable_table import WritableTable
 _logger = logging.getLogger("mlcore.system_tables")
 
 SMALL_FILES: Final = 8
-"""A day of a table with at least this many files is compacted."""
+"""A day of the history or of the audit log with fewer files is not compacted."""
 
 MERGED_ROWS: Final = 500_000
-"""At most so many rows of a table of traces are merged in one call, which takes some ten
-seconds."""
+"""When so many rows of a table of traces are merged, which takes some ten seconds, a call merges no
+further files."""
 
 SORTED_BYTES: Final = 384 << 20
 """A day of the history with more bytes (above some ten million points) is not sorted as a whole.

@@ -40,7 +40,7 @@ HOURS: Final = KEPT_HOURS - 1
 """How long ago a table may be read. Files of a version stay an hour longer, so that they do not
 vanish under a query."""
 MOST: Final = 4
-"""Most past versions that a statement may read: each is copied for the query."""
+"""Most different ``AS OF`` in a statement: each table that it reads so is copied for the query."""
 
 _INFIX: Final = "_as_of_"
 _MARK: Final = "as_of"

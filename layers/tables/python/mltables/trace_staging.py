@@ -111,7 +111,7 @@ def load_traces(
 
 
 def _columns(table: Table, first: str = "", without: Sequence[str] = ()) -> str:
-    """The columns of a table's staged file with their types, as the argument of ``read_json``."""
+    """The columns of a table's staged file with their types, as the argument of ``read_ndjson``."""
     listed = ", ".join(
         f"{name}: '{_READ_AS.get(kind, kind)}'"
         for name, kind, *_ in table.columns

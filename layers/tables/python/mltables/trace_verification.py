@@ -23,8 +23,8 @@ from mltables.trace_publishing import STAGED
 TOGETHER: Final = 500
 
 Found = tuple[str, str, str]
-"""One difference: ``missing``, ``different`` or ``surplus``; the table; and the id of the trace, or
-a text with the id of the experiment."""
+"""One difference: ``missing``, ``different`` or ``surplus``; the table; and the id of the trace,
+perhaps with that of the row, or a text with the id of the experiment."""
 
 
 def differences(

@@ -164,8 +164,8 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
 
 
 def reads_roots(columns: Collection[str]) -> bool:
-    """Returns whether these columns of the view ``trace_unified`` are computed from root spans, and
-    no other spans."""
+    """Returns whether these columns of the view ``trace_unified`` are computed from no other spans
+    than root spans."""
     return "spans" not in columns
 
 

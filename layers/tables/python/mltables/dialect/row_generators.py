@@ -1,5 +1,5 @@
 """Rewrites syntax that generates rows, such as explode() and LATERAL VIEW, in the syntax tree. The
-replacements are in DuckDB's SQL."""
+replacements are in DuckDB's SQL; json_tuple() becomes calls of get_json_object()."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ class Duck(exp.Expression):
 
 
 def rewrite(query: exp.Query) -> None:
-    """Replaces the generators (such as ``explode()``) and LATERAL VIEWs of a query by DuckDB's SQL,
-    in place."""
+    """Replaces the generators (such as ``explode()``) and LATERAL VIEWs of a query, in place."""
     allowed_syntax.check_copies(
         (len(call.expressions), call.expressions[0])
         for call in find_all(query, exp.Anonymous)

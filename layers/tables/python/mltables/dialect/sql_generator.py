@@ -43,7 +43,7 @@ class Generator(DuckDBGenerator):
     """Generates DuckDB SQL from the syntax tree of one statement in Databricks' SQL."""
 
     named = 0
-    """Number of variables that :meth:`once` has introduced."""
+    """Number of calls of :meth:`bound`, which numbers its variables."""
 
     written = 0
     """Number of characters that :meth:`text` has returned: each part once per level of nesting."""

@@ -56,7 +56,7 @@ def mark_divisions(query: exp.Query) -> None:
 
 
 def is_plain(division: exp.Div) -> bool:
-    """Whether the quotient of a division is certainly a DOUBLE: an operand is one (``1e6``), or
+    """Whether the quotient of a division is certainly a DOUBLE: its divisor is one (``1e6``), or
     :func:`mark_divisions` has marked the division."""
     divisor = division.expression
     is_double = (

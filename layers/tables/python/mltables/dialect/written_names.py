@@ -23,7 +23,7 @@ _MEMBERS: Final = frozenset(("min", "max"))
 
 def rewrite(query: exp.Query) -> None:
     """Replaces this syntax in a query, in place. Raises StatementRefused for ``IDENTIFIER()`` of
-    anything but a written text, and for samples of rows and of joined tables."""
+    anything but a written text, and for samples with REPEATABLE or of joined tables."""
     for call in list(find_all(query, exp.Anonymous)):
         if call.name.lower() == _IDENTIFIER:
             _replace_identifier(call)
