@@ -77,8 +77,7 @@ class _Outcome(NamedTuple):
 
 def run(options: TransferOptions) -> int:
     """Runs an import from an MLflow server, or a comparison with it. Returns 0 if the table then
-    has every chosen part of the server's data, 1 if an item differs or failed, or if the server
-    cannot be read."""
+    has what was chosen of the server's data, 1 if not or if the server cannot be read."""
     return Transfer(options).run()
 
 
