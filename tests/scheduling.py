@@ -43,6 +43,21 @@ PARSING: Final = {
 }
 """Files that read all sources, which are parsed once for each worker that runs one of them."""
 
+SAME_TABLES: Final = {
+    f"tests/contract/test_{name}.py": tables
+    for tables, names in {
+        "tables with hidden rows": (
+            *("sql_bounds", "sql_connections", "sql_hidden_rows", "sql_limits", "sql_processes"),
+        ),
+        "tables of spans": (
+            *("aggregated_lists", "counted_columns", "counted_lists", "span_columns"),
+            *("trace_metadata_columns", "unjoined_lists"),
+        ),
+    }.items()
+    for name in names
+}
+"""Files that ask the same system tables, which each worker that runs one of them writes once."""
+
 WAITING: Final = (
     *("tests/browser/", *SHARING, "tests/store/", "tests/e2e/", "tests/local/", "tests/cage/"),
     *("tests/operate/", "tests/differential/"),
@@ -63,7 +78,7 @@ def group_of(nodeid: str) -> str:
 
 @functools.cache
 def _group_of_file(path: str) -> str:
-    groups = (SHARING | PARSING).items()
+    groups = (SHARING | PARSING | SAME_TABLES).items()
     return next((name for start, name in groups if path.startswith(start)), path)
 
 

@@ -24,7 +24,9 @@ def _takes(path: Path, *fixtures: str) -> bool:
     return any(f"{fixture}: " in text for fixture in fixtures)
 
 
-@pytest.mark.parametrize("start", [*scheduling.SHARING, *scheduling.PARSING])
+@pytest.mark.parametrize(
+    "start", [*scheduling.SHARING, *scheduling.PARSING, *scheduling.SAME_TABLES]
+)
 def test_each_group_has_files(start: str) -> None:
     assert any(path.as_posix().startswith(start) for path in FILES)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,9 +44,19 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    """Folders with all tables: with rows of others, with different ones, and without."""
+    """Folders with all tables: with rows of others, with different ones, and without. All files of
+    a worker share them."""
     pytest.importorskip("mltables.permitted_rows")
-    base = tmp_path_factory.mktemp("hidden-rows")
+    folders = _folders(tmp_path_factory.getbasetemp() / "hidden-rows")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYSTEM_TABLES_SCRATCH", str(folders["alone"].with_name("scratch")))
+        patch.setenv(storage.FOLDER, str(folders["alone"]))
+        yield folders
+
+
+@functools.cache
+def _folders(base: Path) -> dict[str, Path]:
+    base.mkdir()
     readable = _all_rows(7, READABLE)
     hidden = [workspace for workspace in WORKSPACES if workspace not in READABLE]
     others: dict[str, dict[str, list[str]]] = {
@@ -58,7 +69,7 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
         for seed, (name, rows) in enumerate(others.items()):
             patch.setenv(storage.FOLDER, str(base / name))
             _write({table: readable[table] + rows[table] for table in rows}, random.Random(seed))
-        yield {name: base / name for name in others}
+    return {name: base / name for name in others}
 
 
 def _all_rows(seed: int, workspaces: Sequence[str], runs: int = 12) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@ attributes."""
 
 from __future__ import annotations
 
+import functools
 import random
 import tempfile
 from collections.abc import Iterator
@@ -156,8 +157,18 @@ def _write(files: dict[tuple[str, int], list[str]], rng: random.Random, columns:
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """Folders with the same rows in files that all, none or some have columns; in ``alone`` the
-    rows of workspaces that a reader may read only."""
-    base = tmp_path_factory.mktemp("span-columns")
+    rows of workspaces that a reader may read only. All files of a worker share them."""
+    folders = _folders(tmp_path_factory.getbasetemp() / "span-columns")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYSTEM_TABLES_SCRATCH", str(folders["alone"].with_name("scratch")))
+        use(folders["alone"], patch)
+        yield folders
+    storage.store.cache_clear()
+
+
+@functools.cache
+def _folders(base: Path) -> dict[str, Path]:
+    base.mkdir()
     files: dict[tuple[str, int], list[str]] = {}
     readable: dict[tuple[str, int], list[str]] = {}
     rng = random.Random(4)
@@ -179,8 +190,7 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
                 "all": (True, True),
                 "none": (False, False),
             }.get(name, (True, False))
-        yield {name: base / name for name in ("all", "none", "some", "alone")}
-    storage.store.cache_clear()
+    return {name: base / name for name in ("all", "none", "some", "alone")}
 
 
 def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
