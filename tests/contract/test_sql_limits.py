@@ -98,7 +98,7 @@ def process(
     own.stop()
 
 
-@pytest.mark.parametrize("megabytes", [1024, 2304])
+@pytest.mark.parametrize("megabytes", [1024, 1536])
 def test_a_statement_gets_the_memory_that_its_function_has_for_it(
     process: query_server_client.QueryProcess, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
