@@ -29,7 +29,8 @@ _HELD_BY_MLFLOW = frozenset(("value", "timestamp", "step"))
 
 def upsert(parent: ContextRef, kind: EntityKind, values: Values) -> Entity:
     """Creates an artifact of a run and returns it. In Kubeflow's API metrics and parameters are
-    artifacts, too: one whose name exists is overwritten, other artifacts are always new."""
+    artifacts, too: one whose name exists is overwritten. Other artifacts are new; except for data
+    sets, a name that exists raises ResourceConflict."""
     run = runs.at(parent)
     if run is None:
         raise missing_id(EXPERIMENT_RUN.words, parent.number)

@@ -4,8 +4,9 @@ entities, each only if something of its kind changed. Their names follow from th
 
 Metric points are copied from the stream, because the table's metric batches are packed later.
 Points of a refused request are left out if the same stream batch shows the refusal. Of experiments,
-runs, traces and other entities only the ids of the changed ones are written. A stream batch whose
-object cannot be written fails as a whole and is delivered again.
+runs, traces and other entities the ids of the changed ones are written (of traces also times), not
+their content. A stream batch whose object cannot be written fails as a whole and is delivered
+again.
 """
 
 from __future__ import annotations

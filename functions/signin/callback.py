@@ -45,7 +45,8 @@ class MayNotSignIn(Exception):
 def finish(message: Answer, request: Request) -> Response:
     """Handles the request with which the OpenID Connect issuer sends the browser back. On success
     redirects to the page from which the sign-in began, with the cookie of a new session; otherwise
-    shows a page with the reason. In both cases the sign-in attempt's cookie is removed."""
+    shows a page that says so; the log has the reason. In both cases the sign-in attempt's cookie is
+    removed."""
     base = base_url(request.headers)
     over = cookie_headers.remove_cookie(cookie_name(cookie_headers.SIGN_IN, base))
     try:

@@ -175,7 +175,7 @@ class PurgeTrash(Message):
     """The request to remove deleted runs and logged models permanently; with ``dry_run``, only to
     list them. Without ids, it concerns all deleted runs and logged models of the experiment, or the
     experiment itself if it is deleted. With ``deleted_before`` (milliseconds since the epoch), only
-    what was deleted before that time."""
+    what was deleted before that time, or at an unknown time."""
 
     experiment_id: str
     dry_run: bool

@@ -26,7 +26,7 @@ reading it costs two read units at most, writing it five write units."""
 LONGEST: Final = 200
 """Maximum size of an entry in bytes; longer texts get items of their own."""
 TOGETHER: Final = 50
-"""Maximum number of entries in one write."""
+"""Maximum number of entries that one update adds to a page."""
 
 HELD: Final = "held"
 LEAVING: Final = "leaving"

@@ -184,6 +184,7 @@ def find_missing(run: Owner) -> Missing:
 
     The run is read before the history, which must contain the run's latest values, and again after
     it, when the run must have the latest point of the history. So a complete run is never reported.
+    Raises NoStore if the history is in files and this process has no access to them.
     """
     before = _read(run)
     if before is None:

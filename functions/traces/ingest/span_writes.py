@@ -64,7 +64,8 @@ def log_spans(
         spans_of: the spans by the id of their trace.
 
     Raises:
-        InvalidParameterValue: one of the traces is in another experiment; nothing is written then.
+        InvalidParameterValue: one of the traces is in another experiment; nothing is written then,
+            unless the trace was created there during this request.
         InvalidState: one of the traces is archived; nothing is written then.
         ResourceDoesNotExist: the experiment does not exist.
     """

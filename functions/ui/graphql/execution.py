@@ -1,6 +1,6 @@
 """Parses, validates and executes GraphQL requests. :mod:`ui.graphql.resolvers` reads the fields.
 
-As with MLflow's server the status is always 200, and errors are plain texts.
+As with MLflow's server the status is 200 also for a query with errors, and errors are plain texts.
 """
 
 from __future__ import annotations
