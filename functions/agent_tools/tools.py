@@ -1,5 +1,5 @@
 """The tools of this product's MCP server. Each calls the API with the login of the agent's user,
-so it reads what this user may read and nothing else. No tool writes."""
+so it reads what this user may read and nothing else. No tool changes data."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ class CatalogRequest(NamedTuple):
 
 def parse(sent: Sent) -> CatalogRequest:
     """Reads the query parameters and path variables of a request to the model catalog. Raises
-    InvalidParameterValue if the path holds a NUL."""
+    InvalidParameterValue if the path or a parameter holds a NUL, or a parameter holds a lone
+    surrogate."""
     check_path(sent)
     return CatalogRequest(tuple(sent.pairs()), arguments(sent), sent.parameters)
 

@@ -1,5 +1,6 @@
 """Forwards requests in the form of a model provider's own API to that provider, with the
-credentials of a gateway endpoint."""
+credentials of a gateway endpoint or, if the caller is a coding agent that sends its own, with
+those."""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ def _error_event(action: str | None) -> replies.ErrorEvent:
 
 def _provider_headers(request: Request) -> Mapping[str, str]:
     """Returns the request's headers without ``Authorization``, if it is the caller's login to this
-    server, and without those that hold an API key of this server. Which of the others are forwarded
-    decides :func:`mlcore.providers.provider.forwarded_headers`."""
+    server, and without those that hold an API key of this server. From the others,
+    :func:`mlcore.providers.provider.forwarded_headers` chooses those that are forwarded."""
     headers = request.headers
     has_login = not headers.get(GATEWAY_LOGIN) and request.username() is not None
     return {
