@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.contract.api import pairs
 from tests.contract.conftest import Store, examples
+from tests.contract.kubeflow_api import KubeflowApi
 
 CONTEXT = "mlflow.data.context"
 
@@ -20,6 +21,20 @@ _request = st.tuples(st.integers(0, 1), st.lists(_input, max_size=3))
 def _given(name: str, context: str | None) -> dict[str, Any]:
     dataset = {"name": name, "digest": "1", "source_type": "local", "source": "s"}
     return {"dataset": dataset, "tags": pairs({} if context is None else {CONTEXT: context})}
+
+
+def test_a_search_shows_data_sets_that_kubeflow_logged(shared_store: Store) -> None:
+    api, kubeflow = shared_store.api, KubeflowApi()
+    experiment_id = api.new_experiment(f"contexts {uuid4()}")
+    run_id = api.new_run(experiment_id, tags=[{"key": "mlflow.runName", "value": "r"}])
+    api.post("runs/log-inputs", run_id=run_id, datasets=[_given("d", "train")])
+    run = kubeflow.get("experiment_run", name="r", parentResourceId=experiment_id)
+    for name in ("d", "e", "e"):
+        fields = {"artifactType": "dataset-artifact", "name": name, "digest": "1", "source": "s"}
+        kubeflow.post(f"experiment_runs/{run['id']}/artifacts", **fields)
+    found = api.post("experiments/search-datasets", experiment_ids=[experiment_id])
+    shown = [(each["name"], each.get("context")) for each in found["dataset_summaries"]]
+    assert sorted(shown) == [("d", "train"), ("e", None)]
 
 
 @examples(25)

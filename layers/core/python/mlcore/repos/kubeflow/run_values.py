@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import TransactionFailed, table
@@ -248,9 +248,10 @@ def set_param(read: runs.NumberedRun, key: str, value: str) -> None:
 
 
 def log_dataset(read: runs.NumberedRun, dataset: Dataset) -> str:
-    """Adds a data set to the run's inputs, as MLflow does. Returns its key in the map of inputs of
-    the run's item."""
-    datasets.ensure(read.run.experiment.experiment_id, [dataset])
+    """Adds a data set to the run's inputs, as MLflow does, without a context. Returns its key in
+    the map of inputs of the run's item."""
+    experiment_id = read.run.experiment.experiment_id
+    datasets.ensure(experiment_id, [dataset])
     key = run_children.input_key(dataset.name, dataset.digest)
     reference = run_children.DatasetReference(dataset.name, dataset.digest, ())
 
@@ -261,7 +262,11 @@ def log_dataset(read: runs.NumberedRun, dataset: Dataset) -> str:
         return {"inputs": {key: run_children.input_text(reference, len(linked))}}, ()
 
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
-    run_writes.write(run, link, any_stage=True)
+    before = run_writes.write(run, link, any_stage=True).document.texts("inputs")
+    # An existing link keeps its context.
+    for used in run_children.dataset_inputs({key: before[key]}) if key in before else [reference]:
+        context = dict(used.tags).get(reserved_tags.DATASET_CONTEXT)
+        datasets.add_contexts(experiment_id, [(dataset.name, dataset.digest, context)])
     return key
 
 
