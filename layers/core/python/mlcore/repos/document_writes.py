@@ -234,7 +234,7 @@ class _Change(NamedTuple):
 
     def set_each(self, update: Update, but: Container[str]) -> None:
         """Adds to ``update`` one assignment for each changed key, so that writers of different keys
-        conflict only if a map overflows. Leaves out the maps in ``but``."""
+        conflict only if a map overflows or becomes one text. Leaves out the maps in ``but``."""
         document = self.document
         for name in self._touched():
             if name not in but and document.maps[name].as_text:

@@ -173,8 +173,7 @@ class Candidates:
         return dict.fromkeys(chain.from_iterable(each.sort_keys() for each in self._entries()))
 
     def hold(self, most: int) -> None:
-        """Limits the next page of each range of the experiment's search indexes to ``most``
-        entries."""
+        """Limits the next page of each range of these index entries to ``most`` entries."""
         for entries in self._entries():
             entries.hold(most)
 

@@ -88,14 +88,14 @@ def check_active(experiment: Experiment) -> None:
 
 
 def find(experiment_id: str, workspace: str) -> Experiment | None:
-    """Returns an experiment; None if there is none or it is in another workspace. One consistent
-    read."""
+    """Returns an experiment; None if there is none or it is in another workspace. Reads as
+    :func:`get`."""
     return find_many([experiment_id], workspace)[0]
 
 
 def find_many(experiment_ids: Sequence[str], workspace: str) -> list[Experiment | None]:
     """Returns experiments in the order of the ids, None for missing ones and those of other
-    workspaces. One BatchGetItem per hundred."""
+    workspaces. One BatchGetItem per hundred, and a Query for each whose tags overflowed."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
         entity_of(experiment_id, item, workspace)

@@ -52,9 +52,11 @@ def unused_ids() -> Iterator[str]:
 
 
 def canonical_ids(texts: Sequence[str]) -> list[str]:
-    """Returns the experiment ids of a request in their canonical form, each once. One BatchGetItem
-    if some are not numbers: such a text is an id only while an experiment has it. Raises
-    InvalidParameterValue if a text is not an experiment id, or there are too many."""
+    """Returns the experiment ids of a request in their canonical form, each once. Raises
+    InvalidParameterValue if a text is not an experiment id, or there are too many.
+
+    A text that is no number is an id only while an experiment has it. The first
+    :data:`MOST_TOGETHER` such texts are looked up, with one BatchGetItem per hundred."""
     check_searched(texts)
     ids = list(dict.fromkeys(map(experiment_id, texts)))
     others = [canonical for canonical in ids if not is_numeric_id(canonical)][:MOST_TOGETHER]

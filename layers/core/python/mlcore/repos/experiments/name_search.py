@@ -1,4 +1,4 @@
-"""Finds experiments of a workspace by conditions on their names, and reads no others.
+"""Finds experiments of a workspace by conditions on their names.
 
 GSI5 holds the names, in order. Conditions are tested on index entries, and only experiments whose
 name may match are read. So results lag only by the index's replication, never by the indexer. The

@@ -128,8 +128,9 @@ def enter_imported(experiment: Experiment, location: str) -> None:
 
 
 def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
-    """Removes a deleted experiment's entry from the list of file locations. An entry for a default
-    folder (:func:`of_moved`) stays; it has no effect, because its experiment does not exist."""
+    """Removes a deleted experiment's entry for its location from the list of file locations.
+    Entries for a default folder (:func:`of_moved`) or an imported location stay; they have no
+    effect, because their experiment does not exist."""
     for entry in of_experiment(experiment_id, location, workspace):
         table.delete(key_of_item(entry.item))
 

@@ -48,9 +48,9 @@ class StoredLoggedModel(NamedTuple):
 
 
 def load(model_id: str, workspace: str) -> StoredLoggedModel:
-    """Returns a logged model; one consistent read, and another one before it if the model's
-    experiment is not cached. Raises ResourceDoesNotExist if the model does not exist, or is in
-    another workspace."""
+    """Returns a logged model; one consistent read, another one before it if the model's experiment
+    is not cached, and a Query for each map that overflowed. Raises ResourceDoesNotExist if the
+    model does not exist, or is in another workspace."""
     (item,) = find([model_id], workspace)
     if item is None:
         raise missing(model_id)

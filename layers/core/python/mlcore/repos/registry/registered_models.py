@@ -3,10 +3,10 @@ partitions.
 
 A model's versions, aliases and overflowing tags are in its *home*: the partition of its first name,
 unless that still held another model's items, or the tags overflowed, when the model was created. A
-rename moves only ``M#META``, in one transaction; the versions stay. A deletion removes only
-``M#META``; the items in the home are deleted later. ``M#HOME`` names the owner of a partition by
-its *incarnation* (the model's id among successive models of its name), so a name is free at once,
-and a new model of the same name inherits nothing (``docs/adr/0009``).
+rename moves only ``M#META`` of a model's partitions, in one transaction; the versions stay. A
+deletion removes only ``M#META``; the items in the home are deleted later. ``M#HOME`` names the
+owner of a partition by its *incarnation* (the model's id among successive models of its name), so a
+name is free at once, and a new model of the same name inherits nothing (``docs/adr/0009``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The setting ``system_tables_readers``: who besides administrators may query the system tables
 with SQL, and for which workspaces.
 
-The setting is one item, ``{"ann": ["*"], "bob": ["team-a"]}``. Each change is conditional on the
-value read, so two administrators who grant at the same time both succeed.
+The setting is one item, ``{"ann": ["*"], "bob": ["team-a"]}``. Each change here is conditional on
+the value read, so two administrators who grant at the same time both succeed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 its experiment.
 
 The trace item holds the trace's info (MLflow's term), and as maps its tags, metadata, assessments
-and linked prompts. Every write requires the version on which it was decided, because a trace's info
+and linked prompts. Each write here requires the version on which it was decided, because its info
 is computed from values that clients sent and from its spans, which arrive in any order.
 """
 
@@ -103,7 +103,8 @@ def find(trace_id: str, workspace: str) -> StoredTrace | None:
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns a workspace's traces in the ids' order, None if missing; at most four round trips."""
+    """Returns a workspace's traces in the ids' order, None if missing; at most four round trips,
+    and a Query for each map that overflowed."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]

@@ -1,5 +1,5 @@
-"""Grants of users: each is a permission on one resource. A second item for each grant lists the
-user among those who have a grant on the resource."""
+"""Grants of users: each is a permission on one resource or, with the pattern ``*``, on all of a
+type. A second item for each grant lists the user among those who have a grant on the pattern."""
 
 from __future__ import annotations
 

@@ -234,8 +234,8 @@ def forget(user: User, *, by_directory: bool = False) -> None:
 
 
 def deactivate(user: User) -> None:
-    """Deactivates a user, so that no login of the user is accepted; one UpdateItem. Changes nothing
-    else. Does nothing if the user no longer exists."""
+    """Deactivates a user, so that no login of the user is accepted; one UpdateItem. Of
+    the other attributes only the version changes. Does nothing if the user no longer exists."""
     change = Update()
     change.set(UserItem.is_inactive, True)
     change.add(UserItem.version, 1)

@@ -1,7 +1,8 @@
 """The keys that encrypt session cookies. Each is an item of the table, encrypted by KMS. A process
 caches those that it has used, so a request costs no round trip for them.
 
-A new key is made every 30 days. Older keys still decrypt cookies as long as a session can last.
+A new key is made when the newest one is 30 days old. Older keys still decrypt cookies as long as a
+session can last.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ COUNTERS: Final = 4_096
 
 
 def find(username: str, address: str) -> tuple[User | None, int]:
-    """Returns the user (None if there is none) and how many wrong passwords for this user name from
-    this IP address were counted in the present minute; one BatchGetItem."""
+    """Returns the user (None if there is none) and how many wrong passwords were counted in the
+    present minute by the counter that this user name shares with others of its IP address; one
+    BatchGetItem."""
     item, counted = table.batch_get([keys.user(username), _counter(username, address)])
     user = None if item is None else users.user_in(item)
     login = None if counted is None else Login.of(counted)

@@ -147,8 +147,9 @@ def creation_guard(name: str) -> list[ItemUpdate]:
 
 
 def start_deletion(name: str, mode: str, unchanged_since: Raw | None = None) -> None:
-    """Starts the deletion of a workspace: from now on it appears missing and nothing can be created
-    in it. Idempotent.
+    """Starts the deletion of a workspace: from now on :func:`get` raises, and transactions with
+    :func:`creation_guard` fail. Other processes may take it for existing for
+    :data:`REMEMBERED_SECONDS`. Idempotent.
 
     Args:
         unchanged_since: the workspace's item; nothing may have been created in the workspace since

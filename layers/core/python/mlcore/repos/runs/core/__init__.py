@@ -1,1 +1,1 @@
-"""The run item, its child items, and every write of a run."""
+"""The run item, its child items, and the API's writes of runs."""

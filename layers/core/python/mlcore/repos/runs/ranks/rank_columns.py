@@ -3,7 +3,7 @@
 The *rank* of a value is its 64-bit encoding in the order "greatest first, NaN last". Each value is
 stored as its rank, with its run, the version of the run in which it was read, and the minute in
 which that version was written. Columns of numbers have all first bytes first
-(:mod:`mlcore.db.byte_planes`), ranks are stored as differences, and zlib compresses the whole:
+(:mod:`mlcore.db.byte_planes`), sorted ranks are stored as differences, and zlib compresses it all:
 between 15 and 25 bytes a value, most of them for the run's id.
 
 A body is its form (one byte), the length of a header (4 bytes), the header (JSON), and columns::
