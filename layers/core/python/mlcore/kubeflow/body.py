@@ -7,6 +7,7 @@ Field names match as in Go: exactly, or else case-insensitively. A null field co
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final
 
 from mlcore.kubeflow import custom_properties, kinds
@@ -21,6 +22,7 @@ UPSERT: Final = ""
 
 MAX_LENGTH: Final = 255
 _INT64_END: Final = 2**63
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _COMMON_FIELDS: Final = ("description", "externalId", "customProperties")
 _SERVER_FIELDS: Final = ("id", "createTimeSinceEpoch", "lastUpdateTimeSinceEpoch")
 
@@ -206,8 +208,7 @@ def number(text: str, label: str = "") -> int:
     Args:
         label: describes the id, for the message.
     """
-    digits = text.removeprefix("-").removeprefix("+")
-    if digits.isascii() and digits.isdecimal() and len(digits) <= 19:
+    if _NUMBER.fullmatch(text):
         value = int(text)
         if -(2**31) <= value < 2**31:
             return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -37,6 +38,7 @@ MEMBER: Final = {
 TYPE: Final = {member: kind for kind, member in MEMBER.items()}
 
 _INT32_END: Final = 2**31
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _FIELD_TAGS: Final = frozenset(
     f"kubeflow.{field.name}" for kind in KINDS.values() for field in kind.fields
 )
@@ -115,8 +117,7 @@ def _value(key: str, data: Any) -> Property:
 
 
 def _int32(key: str, text: str) -> int:
-    digits = text.removeprefix("-").removeprefix("+")
-    if digits.isascii() and digits.isdecimal() and len(digits) <= 20:
+    if _INTEGER.fullmatch(text):
         number = int(text)
         if -_INT32_END <= number < _INT32_END:
             return number
@@ -188,7 +189,9 @@ def of_tag(text: str, stored_mark: str | None) -> Property:
     if stored_mark is None:
         return Property(STRING, text)
     value = _typed(stored_mark.partition(" ")[0], text)
-    return value if value is not None and mark(value) == stored_mark else Property(STRING, text)
+    if value is None or value.text() != text or mark(value) != stored_mark:
+        return Property(STRING, text)
+    return value
 
 
 def _typed(type_name: str, text: str) -> Property | None:

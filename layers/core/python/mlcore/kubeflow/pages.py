@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
@@ -20,6 +21,7 @@ _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
     "LAST_UPDATE_TIME": lambda entity: entity.update_time,
 }
 _MAX_TOKEN: Final = 1024
+_PAGE_SIZE: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _END: Final = 2**63 - 1
 RESPONSE_BYTES: Final = 3_500_000
 """Approximate JSON size at which a page ends: a Lambda response is limited to 6 MB. The page token
@@ -73,8 +75,7 @@ def order_of(arguments: Mapping[str, str]) -> PageOrder:
 def _size(text: str) -> int:
     if not text:
         return 0
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10 or int(text) >= 2**31:
+    if not _PAGE_SIZE.fullmatch(text) or int(text) >= 2**31:
         raise invalid(f"strconv.ParseInt: parsing {text[:50]!r}: invalid pageSize")
     return max(0, int(text))
 
