@@ -18,7 +18,7 @@ def create_client(service: str, read_seconds: float = 4, attempts: int = 3) -> A
     several MB, so callers keep it.
 
     Args:
-        read_seconds: the read timeout: a call fails if no data arrives for so many seconds.
+        read_seconds: the read timeout: an attempt fails if no data arrives for so many seconds.
         attempts: maximum number of attempts of a call whose failure may be temporary.
     """
     import botocore.session  # noqa: PLC0415 -- 60 ms at cold start, needed by few calls

@@ -1,4 +1,4 @@
-"""Settings from environment variables, read once."""
+"""Settings from environment variables."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class Settings(NamedTuple):
     only a scheme."""
     collection_sizes: bool = False
     """Whether each write requests the size of its partition. On AWS this is free; other engines
-    have
-    to count."""
+    have to count."""
 
 
 @functools.cache

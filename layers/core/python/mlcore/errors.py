@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 MAX_MESSAGE_LENGTH: Final = 100_000
-"""Maximum length of a message in a response: messages quote values of the request, and Lambda turns
-a response that is too large into a 500."""
+"""Maximum characters of a message in a response: messages quote values of the request, and Lambda
+turns a response that is too large into a 500."""
 
 
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
@@ -239,9 +239,9 @@ _NOTHING_KNOWN: Final = FailureTraits()
 
 
 class GatewayCallFailed(MlflowError):
-    """A call through the AI gateway that failed at the provider or was not made. It has the
-    provider's status; gateway routes return it as ``{"detail": …}``, with the fields that the SDKs
-    of providers read."""
+    """A call through the AI gateway that failed at the provider or was refused by the gateway. It
+    has the provider's status or one that the gateway chose; gateway routes return it as
+    ``{"detail": …}``, with the fields that the SDKs of providers read."""
 
     error_code = "BAD_REQUEST"
 

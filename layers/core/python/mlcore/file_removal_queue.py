@@ -12,7 +12,7 @@ from mlcore import queues
 
 
 class Removal(NamedTuple):
-    """A message to the file remover: remove the files at or below ``key`` in the artifact store.
+    """A message to the file remover: remove the files below ``key`` in the artifact store.
 
     Files written after ``before_ms`` (milliseconds since the epoch) belong to a newer item and are
     kept, and so are files at or below a key of ``keep``. Who sends the message must have asked

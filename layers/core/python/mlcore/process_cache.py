@@ -19,8 +19,7 @@ V = TypeVar("V")
 
 MAX_BYTES: Final = 12_000_000
 """Estimated limit of all caches together: a tenth of the local runner's memory, or a thousand
-active
-runs. Beyond it the oldest entries are evicted."""
+active runs. Beyond it the oldest entries are evicted."""
 
 ENTRY_BYTES: Final = 500
 """Estimated size of an entry without its value: two short texts, a moment and a slot of a

@@ -1,7 +1,7 @@
 """Signs and checks URLs of files in the local folder store, in place of S3's presigned URLs.
 
-A URL allows one HTTP method on one key until a time. It also states the content type and the
-content disposition of the response.
+A URL allows one method (GET with HEAD, or PUT) on one key until a time. A URL for GET also states
+the content type and the content disposition of the response.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Signer:
 
     def check(self, method: str, path: str, query: str) -> tuple[str, dict[str, str]] | None:
         """Checks a URL, given by path and query as they were sent. Returns the file's key and the
-        URL's arguments; None if it has expired or was not signed for this method."""
+        URL's arguments; None if it has expired or its signature does not match the method, key and
+        arguments."""
         arguments = dict(parse_qsl(query, keep_blank_values=True))
         signature = arguments.pop(_SIGNATURE, "")
         key = unquote(path.removeprefix(PREFIX))

@@ -328,7 +328,7 @@ class Folder:
 
     def _path(self, key: str) -> Path:
         """Returns the file's path on disk. Raises InvalidParameterValue if the key leads out of the
-        folder, also by symbolic links."""
+        folder, has an empty segment, or leads through a symbolic link."""
         segments = key.split("/") if key else []
         path = self.files.joinpath(*segments)
         try:

@@ -27,8 +27,8 @@ _MAX_DECODINGS: Final = 10
 
 def safe_path(path: str) -> str:
     """Returns the decoded path of an artifact without empty and "." segments; "" is the root.
-    Applying it again changes nothing. Raises InvalidParameterValue if the path is absolute, leads
-    out of the root, or cannot be stored."""
+    Applying it again changes nothing. Raises InvalidParameterValue if the path is absolute,
+    contains a segment "..", "#" or a backslash, or cannot be stored."""
     for _ in range(_MAX_DECODINGS):
         clean = _clean(path)
         if clean == path:

@@ -13,7 +13,7 @@ from mlcore.entities.skills import SkillIdentity
 from mlcore.errors import InvalidParameterValue, PermissionDenied
 
 ROOT: Final = "skills"
-"""First segment of the paths. It is compared without regard to case, because on some file systems
+"""First segment of the paths. :func:`segments_below` ignores its case, because on some file systems
 ``Skills`` and ``skills`` are the same folder."""
 
 _NAME: Final = re.compile("[a-z0-9.-]+")

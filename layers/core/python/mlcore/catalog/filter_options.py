@@ -73,7 +73,7 @@ class _Values:
 
 def of_entries(kind: str, entries: Iterable[CatalogEntry]) -> Options:
     """Returns, for the entries of one source of the model catalog, the values by which each field
-    can be filtered: its texts, and the least and greatest number."""
+    and custom property can be filtered: its texts, and the least and greatest number."""
     fields = _MODEL_FIELDS if kind == MODEL else _SERVER_FIELDS
     values_by_name: dict[str, _Values] = {name: _Values() for name in fields}
     for entry in entries:
@@ -113,7 +113,7 @@ def resolve_queries(
     queries: Mapping[str, Any], filters: Mapping[str, Any]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Returns the model catalog's named queries (saved filters). A condition's value ``min`` or
-    ``max`` is replaced by the bound of the property's range."""
+    ``max`` is replaced by the bound of the property's range, if it has one."""
     return {
         name: {
             field: {**condition, "value": _bound(field, condition.get("value"), filters)}

@@ -199,9 +199,9 @@ def is_enough_faster(latency: float, slower: float) -> bool:
 
 
 def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
-    """Returns the positions of all models of the catalog's list, ordered by the least latency that
-    was measured for each model on hardware that is recommended for the target rate. Models without
-    such measurements come last.
+    """Returns the positions of all models of the catalog's list, ordered by the least latency among
+    each model's artifacts that are recommended for the target rate. Models without such artifacts
+    come last.
 
     Args:
         target: requests per second; None without a target rate.

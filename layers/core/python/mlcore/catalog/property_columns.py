@@ -147,7 +147,7 @@ def attribute_name(level: str, name: str) -> str:
 
 def bucket_of(name: str, count: int) -> int:
     """Returns the number of the group, of ``count`` groups, in which the model catalog stores the
-    columns of a custom property of its models."""
+    columns of a custom property of models and artifacts."""
     if count <= 1:
         return 0
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -68,9 +68,8 @@ def _ordered(number: float) -> tuple[bool, float]:
 
 def parse(text: str) -> AlertCondition:
     """Parses an alert's condition, as ``MIN(success_ratio) < 0.9``. Raises InvalidCondition unless
-    it is
-    ``AGGREGATE(column) comparison number``, where the number may also be ``NaN``, ``Infinity`` or
-    ``-Infinity``."""
+    it is ``AGGREGATE(column) comparison number``, where the number may also be ``NaN``,
+    ``Infinity`` or ``-Infinity``."""
     match = _CONDITION.fullmatch(text)
     try:
         if match:

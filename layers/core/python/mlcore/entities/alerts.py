@@ -55,7 +55,7 @@ class AlertState(NamedTuple):
     """Why the last evaluation failed."""
     evaluated_at: int | None = None
     met_in_a_row: int = 0
-    """How many evaluations have met the condition, up to the last one; those that failed do not
+    """How many evaluations in a row, up to the last one, have met the condition; failed ones do not
     count."""
     notified_at: int | None = None
     """When the last message to the destinations was written, in ms since the epoch."""

@@ -66,7 +66,7 @@ def add_cost(policies: Sequence[BudgetPolicy], dollars: float, workspace: str) -
     """Adds the cost of a call to its budgets. Budgets that alert and are now exceeded send an event
     to the webhooks of the call's workspace, once in each window.
 
-    The caller has the answer already, so an error is logged and does not fail the call.
+    The caller has the answer already, so an MlflowError is logged and does not fail the call.
     """
     now = now_ms()
     for policy in policies:

@@ -32,7 +32,8 @@ def validated_chat(chat: Mapping[str, Any]) -> Json:
     message fields, with ``n`` set to 1 if it was missing.
 
     Raises:
-        GatewayCallFailed: a field has not the type that OpenAI's API requires; status 400.
+        GatewayCallFailed: a field does not have the type or range that OpenAI's API requires;
+            status 400.
     """
     for name, is_valid, expectation in _FIELDS:
         value = chat.get(name)

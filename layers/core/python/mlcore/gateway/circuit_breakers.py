@@ -21,7 +21,7 @@ OPEN_SECONDS: Final = 5.0
 MAX_OPEN_SECONDS: Final = 30.0
 """The longest time for which a provider's ``Retry-After`` keeps a circuit open."""
 PROBE_SECONDS: Final = 10.0
-"""How long other calls wait for the call that tries the model again."""
+"""How long other calls are refused while one call tries the model again."""
 MAX_CIRCUITS: Final = 1000
 """Maximum number of circuits with failures in memory. Beyond it, the circuit whose last failure is
 the oldest is forgotten."""

@@ -31,7 +31,8 @@ from mlcore.repos.workspaces import workspaces
 from mlcore.spans import trace_facts
 
 MAX_TRACES: Final = 5000
-"""Maximum number of traces that are read; within a workspace the newest first."""
+"""Maximum number of traces that are read; within a group of experiments (:class:`_Part`) the newest
+first."""
 MAX_SECONDS: Final = 5.0
 MAX_DOLLARS: Final = 2 * MAX_COUNT * 1_000 / 1_000_000
 """Upper limit of the cost of one call, 33,554 US dollars: the maximum of input and output tokens,

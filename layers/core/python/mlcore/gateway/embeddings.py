@@ -18,8 +18,8 @@ def embed(call: Invocation, body: Json) -> Json:
     [{"object", "embedding", "index"}], "model", "usage"}``.
 
     Raises:
-        GatewayCallFailed: ``input`` is neither a text nor a list of texts or tokens (400), or the
-            providers refuse the request.
+        GatewayCallFailed: ``input`` is neither a text nor a list of texts, of tokens or of lists of
+            tokens (400), or the providers refuse the request.
     """
     request = call.redacted({name: value for name, value in body.items() if value is not None})
     if not _is_input(request.get("input")):

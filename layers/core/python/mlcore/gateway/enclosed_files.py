@@ -185,7 +185,8 @@ class Unsearched:
 
 
 def text_of(content: bytes) -> str | None:
-    """Returns the content of a file as text; None if it is not UTF-8 or has control characters."""
+    """Returns the content of a file as text; None if it is not UTF-8 or has a character of
+    :data:`_NO_TEXT`."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -34,7 +34,7 @@ def begin(
     call = invocation.begin(workspace, endpoint_name, caller, known=known)
     if call.route.known.guardrails_of(call.route.endpoint):
         # Imported here because few endpoints have guardrails, and a cold start would pay for the
-        # 54 modules of the judges.
+        # modules of the judges.
         from mlcore.gateway.guardrails import EndpointGuardrails  # noqa: PLC0415
 
         try:
@@ -74,6 +74,7 @@ def complete_chat(
 
     Raises:
         ResourceDoesNotExist: no endpoint has the name, or it has no usable model.
+        TemporarilyUnavailable: the rules of redaction cannot be read.
         GatewayCallFailed: the chat is not valid, or the endpoint's providers or guardrails refuse
             it; with the status of the refusal.
     """

@@ -92,7 +92,7 @@ class EndpointGuardrails:
         Raises:
             GuardrailViolation: a guardrail refuses the request.
             InvalidParameterValue: a judge's instructions need the answer, which does not exist yet.
-            GatewayCallFailed: a judge could not be called.
+            GatewayCallFailed: a judge could not be called, or its answer is unusable.
         """
         for guardrail in self._guardrails:
             if guardrail.stage == BEFORE:

@@ -1,5 +1,5 @@
 """Audit: adds to a request's log line who did what. Where a login is required, every write and
-every refusal is audited, and all other requests if ``AUDIT_READS`` is set.
+every refusal is audited, and all other requests if ``AUDIT_READS`` is "true".
 
 An entry names callers, addresses and entities. It never holds values, passwords, tokens or other
 contents: of a message only fields that identify something are read, and no text of an error.

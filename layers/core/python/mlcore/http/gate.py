@@ -75,7 +75,8 @@ class Gate:
 
     def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
         """Loads the policies of the routes if the environment requires a login. Raises
-        AttributeError or ModuleNotFoundError if a route names an unknown policy."""
+        AttributeError or ModuleNotFoundError if a route names an unknown policy, and ValueError if
+        a limit of callers is no whole number."""
         self._mode = environment.get(AUTHENTICATION) or "none"
         self._on = is_on(environment)
         self._signs_in = signs_in(environment)

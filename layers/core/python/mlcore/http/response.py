@@ -28,13 +28,15 @@ class Response(NamedTuple):
 
 
 def failure(error: MlflowError) -> Response:
-    """Returns the response for an error; status 429 gets a Retry-After header. MLflow's clients
-    repeat every request that is answered 429, but since 3.18 not every one that is answered 503."""
+    """Returns the response for an error, with the headers of :func:`retry_headers`. MLflow's
+    clients repeat every request that is answered 429, but since 3.18 not every one that is answered
+    503."""
     return Response(error.status, encode(error.body()), headers=retry_headers(error))
 
 
 def retry_headers(error: MlflowError) -> dict[str, str]:
-    """Returns the header that tells when to repeat a request, if the error has one."""
+    """Returns the Retry-After header of a RequestLimitExceeded or CallerLimitReached; empty for
+    other errors."""
     if isinstance(error, RequestLimitExceeded | CallerLimitReached):
         return {"retry-after": str(error.retry_seconds)}
     return {}

@@ -212,8 +212,8 @@ class Routes:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """Returns a regular expression that matches the paths of a template with ``{name+}`` in the
-    middle; the variable takes as much as possible."""
+    """Returns a regular expression that matches the paths of a template; a variable ``{name+}``
+    takes as much as possible."""
     parts = []
     for part in path.split("/"):
         name, is_greedy, verb = part.partition("+}")

@@ -92,7 +92,8 @@ class Security:
         return Response(400, "Disallowed CORS origin", _TEXT, allowed)
 
     def _may_read(self, origin: str) -> bool:
-        """Whether pages of the origin may read responses: listed origins and localhost."""
+        """Whether pages of the origin may read responses: listed origins, and localhost over
+        HTTP."""
         if _matches(origin, self._origins):
             return True
         return origin.startswith("http://") and _host(origin) in _LOCAL_HOSTS

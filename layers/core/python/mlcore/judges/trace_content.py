@@ -178,8 +178,8 @@ def retrieved_texts(subject: Subject) -> list[tuple[str, list[str]]]:
 
 
 def trace_json(subject: Subject) -> str:
-    """Returns the trace as JSON for a judge's model, with long values truncated; if it still does
-    not fit the model's context, the text is cut."""
+    """Returns the trace as JSON for a judge's model, with long values truncated; if it is still
+    longer than TRACE_CHARACTERS, the text is cut."""
     text = ""
     for limit in _LIMITS:
         spans = [_span_summary(span, limit) for span in subject.spans]
@@ -225,7 +225,8 @@ def input_text(value: Any) -> str:
 
 
 def output_text(value: Any) -> str:
-    """Returns a model's answer as text; the answer may have the form of any known API."""
+    """Returns a model's answer as text: the text in ``choices``, ``messages`` or ``output``, as in
+    OpenAI's APIs, else the JSON of the answer. Of a list, its first item counts."""
     while isinstance(value, list) and value:
         value = value[0]
     if value is None or isinstance(value, str):

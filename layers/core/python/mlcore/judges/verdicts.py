@@ -73,8 +73,9 @@ def without_fences(text: str) -> str:
 
 
 def _normalized(judge: Judge, value: Any) -> Any:
-    """Returns a built-in judge's rating as one of the words that the judge uses, also if the model
-    answered with a synonym."""
+    """Returns the rating of a judge with a user's instructions unchanged, and of a built-in judge
+    in lower case. If a built-in judge answers yes or no, synonyms become these words, and all other
+    words "unknown"."""
     if not judge.builtin:
         return value
     word = str(value).strip().lower()

@@ -1,7 +1,7 @@
 """Rules about names, values, sizes and counts in requests: those of MLflow, with the messages of
 its server, and those of this product for its own routes and settings.
 
-Pure functions, a module for each noun. They apply the rules in MLflow's order and raise
+Functions without I/O, a module for each noun. They apply the rules in MLflow's order and raise
 InvalidParameterValue (or BadRequest, where MLflow does) at the first rule that is violated. They
 return the values to store, truncated where MLflow truncates. Classes named ``…Fields`` describe a
 part of a request before it is checked.

@@ -17,7 +17,7 @@ _MAX_DECODINGS: Final = 10
 
 
 def check_location(location: str, field: str) -> None:
-    """Checks a storage URI that a client chose: no fragment, no path traversal even if
+    """Checks a storage URI that a client chose: no fragment, no ``..`` in its query even if
     percent-encoded, no host of the client's choice, no ``runs:`` URI, bounded length. Raises
     InvalidParameterValue.
 

@@ -1,4 +1,4 @@
-"""Declares the item of an SQL alert: its definition and its state."""
+"""Declares the item of an alert: its definition and its state."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def configuration_of(issuer: str) -> dict[str, Any]:
 
     Raises:
         OSError: it cannot be fetched.
-        ValueError: it is not JSON, or belongs to another issuer.
+        ValueError: as :func:`fetch_json`, or it belongs to another issuer.
     """
     configuration = fetch_json(f"{issuer.rstrip('/')}{_DISCOVERY}")
     if configuration.get("issuer") != issuer:

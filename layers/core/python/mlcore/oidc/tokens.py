@@ -20,7 +20,8 @@ def verified_claims(
     token: str, keys: SigningKeys, audience: str, required: Sequence[str] = ("exp", "iss", "aud")
 ) -> Mapping[str, Any] | None:
     """Returns the claims of a token that the issuer of ``keys`` signed for the audience and that is
-    valid now; None for any other token."""
+    valid now; None for any other token. Raises TemporarilyUnavailable as
+    :meth:`SigningKeys.find`."""
     try:
         kid = jwt.get_unverified_header(token).get("kid")
         key = keys.find(kid) if isinstance(kid, str) else None

@@ -114,8 +114,7 @@ class Access:
                 one; ``scope_use`` records that the owner of the key is.
             key_id: the API key of the request; empty for another login.
             scopes: what the API key is limited to (:mod:`mlcore.auth.api_key_scopes`); None for all
-            that
-                the user may do.
+                that the user may do.
         """
         self.key_id = key_id
         self.scopes = scopes

@@ -28,7 +28,7 @@ class KeyRoute(NamedTuple):
 
     path: str = ""
     policy: str = ""
-    """The name of the route's policy, such as ``requests.anybody``."""
+    """The name of the route's policy, such as ``shared_rules.anybody``."""
     reads: bool = False
     """Whether the route only reads."""
 

@@ -10,7 +10,8 @@ from mlcore.repos.users import users
 
 def absent_caller(username: str, user_id: int | None, workspace: str) -> Access | None:
     """Returns the current rights of a user; None if there is no user with this name and number, or
-    if the directory has deactivated the user. One consistent GetItem.
+    if the directory has deactivated the user. One consistent GetItem; the cached setting
+    ``iam_users`` if ``IAM_ADMINISTRATORS`` is set.
 
     Args:
         user_id: the user's number, which distinguishes the user from a later one of the same name.

@@ -3,8 +3,9 @@
 Each process counts in its memory and reports to a counter in the table that all processes share: at
 most one report a minute, and one whenever a hundredth of a day's limit is unreported. So the limit
 of a day is exceeded by at most a hundredth per process. A rate limit applies in each process from
-the first request on. From its second report on, a process divides the rate: one that gets a quarter
-of the caller's requests grants a quarter of the rate.
+the first request on. After a report that comes at least 30 seconds after the caller's first
+request, a process divides the rate: one that gets a quarter of the caller's requests grants a
+quarter of the rate.
 """
 
 from __future__ import annotations

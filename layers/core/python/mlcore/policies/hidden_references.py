@@ -189,8 +189,8 @@ def created_skill(access: Access, message: Any, body: Json) -> None:
 
 
 def _complete_mcp_servers(access: Access, servers: Iterable[Json]) -> None:
-    """Adds to each server ``allowed_actions``: what the caller may do with it. Removes version
-    fields from its endpoints if versions are denied."""
+    """Adds to each server ``allowed_actions``: what the caller may do with it. Sets the version
+    fields of its endpoints to null if versions are denied."""
     for server in servers:
         server["allowed_actions"] = _allowed_actions(access, MCP_SERVER, server["name"])
         _hide_in_mcp_endpoints(access, server["access_endpoints"])

@@ -47,7 +47,7 @@ def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None
 
 
 def scorer_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the grants on a scorer of which all versions were deleted."""
+    """Deletes the grants on a scorer if the request deleted all of its versions."""
     if not message.has("version"):
         pattern = scorer_pattern(message.experiment_id, message.name)
         grants.delete_on_resource(access.workspace, SCORER, pattern)

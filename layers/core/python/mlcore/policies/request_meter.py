@@ -24,7 +24,7 @@ LONGEST_WINDOW_MS: Final = 5 * 60_000
 """After a longer time without a report, the process's share of the caller's requests is unknown
 again."""
 RETRY_MS: Final = 60_000
-"""Time between reports while they fail."""
+"""How long after a failed report an unreported hundredth causes no other one, in ms."""
 MOST_SECONDS: Final = 60
 """The longest Retry-After of a refusal. Clients sleep for the whole time, and a client that sleeps
 until midnight would seem to hang."""
@@ -74,7 +74,7 @@ class RequestMeter:
         None before the first read."""
         self._unreported = self._reporting = 0
         self._retry_at = 0
-        """The earliest time of the next report after a failed one, in ms since 1970."""
+        """Until this time (ms since 1970) :meth:`must_report` is false, because a report failed."""
         self._share = 1.0
         """The fraction of the caller's requests that reach this process."""
         self._tokens = math.inf
@@ -154,8 +154,8 @@ class RequestMeter:
         self._begin_window(total, now)
 
     def not_reported(self, report: CountedRequests, now: int) -> None:
-        """Records that a report of counted requests was not added to the table. The next report, at
-        least a minute later, includes these requests."""
+        """Records that a report of counted requests was not added to the table. The next report
+        includes these requests."""
         self._retry_at = now + RETRY_MS
         if report.day == self._day:
             self._reporting -= report.requests

@@ -75,7 +75,8 @@ def is_public(path: str) -> bool:
 
 class RouteRules(NamedTuple):
     """The rules of one route: its policy, what follows a success (such as the creator's grant), and
-    the redaction of its answer. ``route`` is method, path and the policy's name."""
+    the redaction of its answer. ``route`` is the path, the policy's name, and whether the route
+    only reads."""
 
     policy: Policy
     follow: Follow | None

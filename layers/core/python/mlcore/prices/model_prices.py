@@ -55,7 +55,8 @@ def price(model: str, provider: str | None, own: Own) -> Price | None:
     have either name.
 
     Args:
-        provider: in lower case. If it is None or unknown, any provider with the model is used.
+        provider: in lower case. If it is None or has no price of the model, another provider's
+            price is used.
     """
     bare = model.split("/", 1)[-1]
     for whose in (provider, ANY):

@@ -155,7 +155,7 @@ def completion_of(answer: Json) -> Json:
 
 def chunks_of(events: Iterator[Json]) -> Iterator[Json]:
     """Converts the events of a streamed message to chunks of a chat completion, one by one. Raises
-    GatewayCallFailed (502) if an event does not have the form of Anthropic's API."""
+    GatewayCallFailed (502) if an event is an error or does not have the form of Anthropic's API."""
     try:
         yield from _chunks_of(events)
     except (KeyError, TypeError, AttributeError) as error:

@@ -143,8 +143,8 @@ def parse_state(text: str | None) -> State | None:
 def trace_filter(text: str | None) -> str:
     """Converts the JSON text of the experiment's tag :data:`FILTER_TAG`, which says which traces a
     schedule of issue detection examines, to a filter of the trace search, such as ``tags.`team` =
-    'a' AND request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express are
-    left out, as on MLflow's server."""
+    'a' AND request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express, and
+    those after the 20th, are left out, as on MLflow's server."""
     try:
         entries = parse_json_text(text or "[]")
     except ValueError:

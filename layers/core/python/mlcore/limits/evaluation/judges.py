@@ -276,7 +276,8 @@ def _is_primitive(value: Any) -> bool:
 
 def aggregations(data: dict[str, Any]) -> tuple[str, ...]:
     """Returns the names of the aggregations in a scorer's JSON (statistics of its ratings, such as
-    ``median``); only ``mean`` if the JSON does not have the field."""
+    ``median``); only ``mean`` if the JSON does not have the field. Raises InvalidParameterValue for
+    an unknown name."""
     names = data.get("aggregations")
     if names is None:
         return ("mean",)
