@@ -75,7 +75,7 @@ def matcher(expression: str, budget: TimeBudget) -> Callable[[str], bool]:
     started = time.perf_counter()
     try:
         re.compile(expression)
-    except (re.error, OverflowError, RecursionError):
+    except (re.error, OverflowError, RecursionError, ValueError):
         return lambda _: False
     search: Callable[..., object] = compiled(expression).search
     budget.seconds_left -= time.perf_counter() - started
@@ -105,7 +105,11 @@ def compiled(expression: str, max_repetitions: int = MAX_REPETITIONS) -> Any:
     """
     import regex  # noqa: PLC0415 - imported only if a search uses an expression
 
-    if math.prod(max(1, int(count)) for count in _COUNT.findall(expression)) > max_repetitions:
+    try:
+        repetitions: float = math.prod(max(1, int(count)) for count in _COUNT.findall(expression))
+    except ValueError:  # more digits than Python converts
+        repetitions = math.inf
+    if repetitions > max_repetitions:
         raise InvalidParameterValue(
             f"The counts of the regular expression {expression!r}, multiplied, are more than "
             f"{max_repetitions}. Use smaller counts, or + or *."
