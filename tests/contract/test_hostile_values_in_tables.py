@@ -24,16 +24,16 @@ TIMES: Final = (
 )
 """Milliseconds: the ends of int64, and of the years 1, 1000 and 9999."""
 NUMBERS: Final = (1e308, -1e308, 5e-324, "NaN", "Infinity", "-Infinity")
-TOKENS: Final = (10**40, 2**63, 1e308, -5, "9" * 50, True, [1], {"a": 1})
+TOKENS: Final = (10**400, 10**40, 2**63, 1e308, -5, "9" * 50, True, [1], {"a": 1})
 MOMENTS: Final = ("0001-01-01", "1000-01-01", "2026-01-01", "9999-12-31")
 
 
 class Hostile(World):
     """A user who may write."""
 
-    def tried(self, path: str, **fields: Any) -> Any:
-        """The answer to a POST, which may be refused but does not fail."""
-        status, body = self.send("POST", path, fields)
+    def tried(self, path: str, method: str = "POST", /, **fields: Any) -> Any:
+        """The answer to a request, which may be refused but does not fail."""
+        status, body = self.send(method, path, fields)
         assert status < 500, (path, fields, body)
         return body
 
@@ -47,7 +47,11 @@ class Hostile(World):
                 for value in NUMBERS:
                     point = {"key": "m", "value": value, "timestamp": time, "step": time}
                     self.tried(f"{path}/log-metric", run_id=run_id, **point)
-            self.tried("/2.0/mlflow/traces", experiment_id="{experiment}", timestamp_ms=time)
+            path = "/2.0/mlflow/traces"
+            made = self.tried(path, experiment_id="{experiment}", timestamp_ms=time)
+            for end in TIMES[:2] if "trace_info" in made else ():
+                self.names["request_id"] = made["trace_info"]["request_id"]
+                self.tried(f"{path}/{{request_id}}", "PATCH", timestamp_ms=end, status="OK")
         for number, tokens in enumerate(TOKENS):
             for nanoseconds in (0, 1, 2**63 - 1, 2**64 - 1):
                 self.tried(
@@ -57,7 +61,7 @@ class Hostile(World):
     def _span(self, number: int, tokens: Any, nanoseconds: int) -> dict[str, Any]:
         texts = {
             "mlflow.chat.tokenUsage": {"input_tokens": tokens, "total_tokens": tokens},
-            "mlflow.llm.cost": {"total_cost": 1e308, "input_cost": -1e308},
+            "mlflow.llm.cost": {"total_cost": 1e308, "input_cost": -1e308, "output_cost": tokens},
             "mlflow.llm.model": "gpt-4o",
         }
         made = span(f"{number + 1:016x}{nanoseconds + 1:016x}"[-32:], 1)

@@ -319,3 +319,25 @@ def test_contents_of_spans_are_found_in_the_index(
         if "trace" in sort_key or sort_key.startswith(("T#", "PENDING"))
     ]
     setting(store, None)
+
+
+@pytest.mark.parametrize("order", ["timestamp_ms ASC", "timestamp_ms DESC"])
+def test_pages_end_at_the_earliest_and_latest_times(store: Store, order: str) -> None:
+    experiment = {"experiment_id": store.api.new_experiment(f"ends {order}")}
+    for time in (-(2**63), -(2**63), 0, 2**63 - 1, 2**63 - 1):
+        made = tell("POST", "2.0/traces", {**experiment, "timestamp_ms": time})
+        path = f"2.0/traces/{made['trace_info']['request_id']}"
+        ended = tell("PATCH", path, {"timestamp_ms": 2**63 - 1, "status": "OK"})["trace_info"]
+        assert int(ended["execution_time_ms"]) == min(2**63 - 1 - time, 2**63 - 1)
+    query: dict[str, Any] = {
+        "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": experiment}],
+        "max_results": 1,
+        "order_by": [order],
+    }
+    found: set[str] = set()
+    while page := tell("POST", "3.0/traces/search", query):
+        found |= {trace["trace_id"] for trace in page.get("traces", ())}
+        if "next_page_token" not in page:
+            break
+        query["page_token"] = page["next_page_token"]
+    assert len(found) == 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mlcore import reserved_tags
 from mlcore.entities.experiments import Experiment
@@ -21,6 +21,7 @@ from mlcore.spans.trace_facts import SpanFacts
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]
+_LONGEST: Final = 2**63 - 1
 
 
 class ReportedState(NamedTuple):
@@ -64,7 +65,7 @@ def info(
         duration = span_facts.end - report.request_time
     return Info(
         request_time=report.request_time,
-        execution_duration=duration,
+        execution_duration=bounded_duration(duration),
         state=root.state if root and report.state in UNDECIDED else report.state,
         client_request_id=report.client_request_id,
         request_preview=_first_known(report.request_preview, root.request if root else None),
@@ -73,6 +74,12 @@ def info(
         facts=span_facts.text if span_facts else None,
         first_pack=first_pack,
     )
+
+
+def bounded_duration(milliseconds: int | None) -> int | None:
+    """Returns a duration, or the nearest one that fits in 64 bits, as readers of traces expect. The
+    difference of two times that clients sent may need one bit more."""
+    return None if milliseconds is None else max(-_LONGEST, min(milliseconds, _LONGEST))
 
 
 def with_report(

@@ -111,5 +111,12 @@ def _sum(
         for key in (*always, *optional):
             value = part.amounts.get(key)
             if isinstance(value, int | float):
-                totals[key] = totals.get(key, zero) + value
+                totals[key] = _added(totals.get(key, zero), value)
     return totals
+
+
+def _added(total: float, value: float) -> float:
+    try:
+        return total + value
+    except OverflowError:  # of a float and an integer beyond all floats
+        return math.inf

@@ -15,7 +15,7 @@ from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.spans import names, trace_totals
+from mlcore.spans import names, trace_state, trace_totals
 from mlcore.system_tables.run_rows import within
 
 
@@ -105,7 +105,7 @@ def _trace_row(stored: StoredTrace, trace: Trace) -> TraceRow:
         client_request_id=trace.client_request_id,
         trace_name=trace.tags.get(reserved_tags.TRACE_NAME),
         request_time=within(trace.request_time),
-        execution_duration_ms=trace.execution_duration,
+        execution_duration_ms=trace_state.bounded_duration(trace.execution_duration),
         state=trace.state,
         user_id=metadata.get(reserved_tags.TRACE_USER),
         session_id=metadata.get(reserved_tags.TRACE_SESSION),

@@ -88,7 +88,7 @@ def newest_place(after: Key | None) -> TracePosition | None:
     if after is None:
         return None
     _, negated, _, trace_id = after
-    return TracePosition(-_time(negated), str(trace_id))
+    return TracePosition(_time(negated, negated=True), str(trace_id))
 
 
 class _Order(NamedTuple):
@@ -131,7 +131,7 @@ def _newest(
 def _by_time(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     window = order.window
     if order.after is not None:
-        last = _time(order.after[1] if ascending else -_time(order.after[1]))
+        last = _time(order.after[1], negated=not ascending)
         if ascending:
             window = window._replace(earliest=max(window.earliest, last))
         else:
@@ -170,7 +170,10 @@ def _by_name(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     return order.pages(through, (lowest, highest), descending=not ascending)
 
 
-def _time(value: object) -> int:
-    if not isinstance(value, int) or not -(2**63) < value < 2**63:
+def _time(value: object, *, negated: bool) -> int:
+    """Returns the request time in a part of a sort key. It is negated there if the newest traces
+    come first."""
+    time = -value if negated and isinstance(value, int) else value
+    if not isinstance(time, int) or not -(2**63) <= time < 2**63:
         raise InvalidParameterValue("Invalid page token")
-    return value
+    return time
