@@ -1,10 +1,10 @@
 """Rules about names, values, sizes and counts in requests: those of MLflow, with the messages of
 its server, and those of this product for its own routes and settings.
 
-Functions without I/O, a module for each noun. They apply the rules in MLflow's order and raise
-InvalidParameterValue (or BadRequest, where MLflow does) at the first rule that is violated. They
-return the values to store, truncated where MLflow truncates. Classes named ``…Fields`` describe a
-part of a request before it is checked.
+The functions use neither the table nor the network; each noun has a module. They apply the rules in
+MLflow's order and raise InvalidParameterValue (or BadRequest, where MLflow does) at the first rule
+that is violated. They return the values to store, truncated where MLflow truncates. Classes named
+``…Fields`` describe a part of a request before it is checked.
 
 - ``experiments``, ``runs``, ``run_datasets``, ``promptlab``, ``logged_models``, ``registry``,
   ``traces``, ``webhooks``, ``workspaces``, ``mcp_servers``, ``skills``, ``gateway``,

@@ -74,7 +74,8 @@ def request_of(payload: Json) -> Json:
 
 
 def completion_of(answer: Json, model: str) -> Json:
-    """Converts an answer of Converse to a chat completion.
+    """Converts an answer of Converse to a chat completion. Raises GatewayCallFailed (502) if the
+    answer does not have the form of that API.
 
     Args:
         model: the model's name, which the API does not return.
@@ -99,8 +100,8 @@ def completion_of(answer: Json, model: str) -> Json:
 
 
 def chunks_of(events: Iterator[tuple[str, Json]], model: str) -> Iterator[Json]:
-    """Converts (type, event) pairs of a ConverseStream to chunks of a chat completion, one by
-    one."""
+    """Converts (type, event) pairs of a ConverseStream to chunks of a chat completion, one by one.
+    Raises GatewayCallFailed (502) if an event does not have the form of that API."""
     answer_id, created = _answer_id(), int(time.time())
     calls: dict[Any, int] = {}
     for event_type, event in events:

@@ -56,9 +56,10 @@ class _Family(NamedTuple):
 
 
 def embed(model: str, payload: Json, invoke: Invoke, spend: Callable[[int], None]) -> Json:
-    """Returns the embeddings of texts in OpenAI's form. A model accepts 1 or 96 texts in a request,
-    so more texts need several requests. They are sent one after the other in this thread, so that
-    the call ends when its caller leaves, and counts as one in limits of concurrent calls.
+    """Returns the embeddings of texts in OpenAI's form. A model accepts one text or up to 96 texts
+    in a request, so more texts need several requests. They are sent one after the other in this
+    thread, so that the call ends when its caller leaves, and counts as one in limits of concurrent
+    calls.
 
     Args:
         spend: is called after each request with the tokens of all requests so far.
@@ -131,8 +132,9 @@ def _family_of(model: str) -> _Family:
 
 
 def _texts_of(payload: Json) -> list[str]:
-    """Returns the texts to embed. Raises GatewayCallFailed (400) if there are none or too many, or
-    if the input is neither a text nor a list of texts; (422) if it consists of tokens."""
+    """Returns the texts to embed. Raises GatewayCallFailed (400) if there are none or too many, if
+    one is empty, or if the input is neither a text nor a list; (422) if an item is no text, such as
+    a token."""
     given = payload.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not 0 < len(texts) <= MAX_TEXTS:

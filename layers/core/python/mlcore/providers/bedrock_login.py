@@ -50,7 +50,8 @@ class BedrockLogin:
             more: further headers, with names in lower case.
 
         Raises:
-            GatewayCallFailed: the secret does not say how to log in.
+            GatewayCallFailed: the secret does not say how to log in, or names a way that this
+                server does not have.
         """
         region = self._region()
         # The model may be the ARN of an inference profile, which contains slashes.

@@ -85,8 +85,8 @@ _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vert
 
 
 def has_address(provider: str) -> bool:
-    """Whether this server knows how to call the models of this model provider. Most of them need no
-    ``api_base`` in their secret; Azure's do."""
+    """Whether this model provider has a class of its own here. Most of these need no ``api_base``
+    in their secret; Azure does, and so do all providers without a class."""
     return provider in _PROVIDERS
 
 

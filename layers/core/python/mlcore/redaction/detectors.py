@@ -52,8 +52,8 @@ _TOKEN_LENGTH: Final = 16
 """Minimum length of a word that can contain an AWS key or a token, except a token after
 ``bearer``."""
 SECONDS: Final = 1.0
-"""Maximum processor time for a search in one text. After it the search raises TimeoutError; no text
-that people write takes so long."""
+"""Maximum processor time of a search for e-mail addresses, card numbers or IBANs in one text. After
+it the search raises TimeoutError; no text that people write takes so long."""
 _CANDIDATES: Final = 256
 """Number of candidates after which the processor time is checked again."""
 _LOOK_AHEAD: Final = 2
@@ -274,7 +274,7 @@ DETECTORS: Final[Mapping[str, Callable[[Searched], Iterator[Range]]]] = {
 
 def replaced(kind: str, text: str, replacement: str) -> str:
     """Returns the text with each entity of the kind (such as an e-mail address) replaced by
-    ``replacement``."""
+    ``replacement``. Raises TimeoutError after SECONDS of processor time."""
     parts: list[str] = []
     end = 0
     # Sorted, because the detector of AWS keys yields all access keys before the secrets.

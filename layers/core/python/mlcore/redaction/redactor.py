@@ -1,8 +1,8 @@
 """Applies rules of redaction to texts and JSON values.
 
-A redacted value has the form of the original: objects keep their members, arrays their length. Only
-texts, numbers and names of members that a rule matches are replaced. Redacting a redacted value
-changes nothing.
+A value that a rule on fields names is replaced as a whole. Any other redacted value has the form of
+the original: objects keep their members, arrays their length. Only texts, numbers and names of
+members that a rule matches are replaced. Redacting a redacted value changes nothing.
 
 Most texts contain nothing to redact. So all texts of a value are searched together first
 (:meth:`Redactor.is_clean`), and only a value with a match is redacted member by member.
@@ -121,7 +121,8 @@ class Redactor:
         return self._text(text, self._normalized(paths))
 
     def value(self, value: Any, *paths: str) -> Any:
-        """Returns a redacted copy of a JSON value; the value itself if no rule matches in it.
+        """Returns a redacted copy of a JSON value; the value itself if :meth:`is_clean` says that
+        no rule matches in it.
 
         Args:
             paths: the paths by which redaction rules can name this value, such as ``inputs``.

@@ -102,8 +102,8 @@ NOTHING: Final = AllOf(())
 
 def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> Node:
     """Makes the filter node that is true if all these (property, operator, value) conditions hold.
-
-    Raises InvalidParameterValue for a value that does not fit the operator or the property.
+    ``NOT IN`` also holds if the property is missing. Raises InvalidParameterValue for a value that
+    does not fit the operator or the property.
     """
     nodes = []
     for name, operator, value in conditions:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 _LITERALS = {ord("%"): "\ufdd0", ord("_"): "\ufdd1"}
 """Placeholders for an escaped % or _ in a pattern. In a text that is compared with such a pattern,
-each % and _ is replaced by the same placeholder. They are noncharacters of Unicode, which no text
-contains."""
+each % and _ is replaced by the same placeholder. They are noncharacters of Unicode, which texts are
+not supposed to contain."""
 
 
 _FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}

@@ -91,8 +91,8 @@ class ChangedTraces:
 
 
 def put(name: str, changed: ChangedTraces) -> None:
-    """Writes the S3 object that tells the publisher of the system tables which traces a batch of
-    stream records changed; nothing if it changed none."""
+    """Writes the landing object that tells the publisher of the system tables which traces a batch
+    of stream records changed; nothing if it changed none."""
     if changed:
         landing_objects.put(name, landing_objects.compress(changed.lines()), landing_objects.TRACES)
 

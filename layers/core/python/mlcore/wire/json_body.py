@@ -293,7 +293,7 @@ class JsonBody(Message):
             parameters: the variables of the path.
 
         Raises:
-            InvalidParameterValue: the body is invalid.
+            InvalidParameterValue, or Detailed if :data:`listed`: the request is invalid.
         """
         misfits = Misfits(listed=cls.listed)
         variables = cls._variables(parameters, misfits)

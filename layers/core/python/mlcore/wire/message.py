@@ -15,10 +15,10 @@ unchanged) can be fields. A decoder is compiled for a class at its first use.
 Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
 the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing
 stops at the first value that does not fit its field. Then ``checks`` are applied to the raw values
-under their snake_case names: :func:`required` always, checks of types only if parsing stopped. If
-parsing stopped and no check fails, MLflow's server continues with the fields read so far or fails
-with 500. Here such a value raises INVALID_PARAMETER_VALUE, because the caller would not notice the
-lost fields.
+under their snake_case names: checks of types only if parsing stopped, all others always. If parsing
+stopped and no check fails, MLflow's server continues with the fields read so far or fails with 500.
+Here such a value raises INVALID_PARAMETER_VALUE, because the caller would not notice the lost
+fields.
 """
 
 from __future__ import annotations

@@ -49,8 +49,9 @@ def text(message: Message, name: str) -> str:
 
 
 def integer(message: Message, name: str) -> int:
-    """Returns the value of a required integer parameter. Raises InvalidParameterValue if it is
-    missing or no integer."""
+    """Returns the value of a required parameter as an integer, converted by Python's ``int``, which
+    also accepts ``"5"`` and cuts ``5.7`` to 5. Raises InvalidParameterValue if it is missing or
+    cannot be converted."""
     value = required(message, name)
     try:
         return int(value)
