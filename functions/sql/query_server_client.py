@@ -65,7 +65,7 @@ class QueryProcess:
             seconds: how long to wait for the reply; the query's own limits are in ``request``.
 
         Raises:
-            TimeoutError: the reply takes longer.
+            TimeoutError: the reply takes longer. The process is killed, with all its queries.
             NoAnswer: no process answers; the query was not started.
         """
         for _ in range(2):
@@ -73,10 +73,14 @@ class QueryProcess:
                 control = self._running_process()
             except OSError as error:
                 raise NoAnswer from error
-            with contextlib.suppress(OSError), self._new_connection(control) as connection:
-                connection.settimeout(START_SECONDS)
-                if connection.recv(1):
-                    return _send_query(connection, request, seconds)
+            connection = self._ready_connection(control)
+            if connection is not None:
+                with connection:
+                    try:
+                        return _send_query(connection, request, seconds)
+                    except TimeoutError:
+                        self._end(control)  # otherwise the query would run on
+                        raise
             self._end(control)
         raise NoAnswer
 
@@ -98,6 +102,20 @@ class QueryProcess:
             with process_end:
                 self._process = _start_process(process_end)
             return self._control
+
+    def _ready_connection(self, control: socket.socket) -> socket.socket | None:
+        """Returns a socket on which the process is ready for a query; None if the process does not
+        answer within :data:`START_SECONDS`."""
+        try:
+            connection = self._new_connection(control)
+        except OSError:
+            return None
+        with contextlib.suppress(OSError):
+            connection.settimeout(START_SECONDS)
+            if connection.recv(1):
+                return connection
+        connection.close()
+        return None
 
     def _new_connection(self, control: socket.socket) -> socket.socket:
         """Sends the process one end of a new socket for a query, and returns the other."""

@@ -90,6 +90,17 @@ def _beside(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, results
 
 
+def test_a_reply_that_takes_too_long_is_not_waited_for_twice(
+    lake: Path, process: query_server_client.QueryProcess
+) -> None:
+    """If the process does not enforce the limits of a query itself."""
+    first = _ask()
+    limits = {"seconds": 60.0, "starting": 60.0, "environment": dict(os.environ)}
+    with pytest.raises(TimeoutError):
+        process.ask({"sql": ENDLESS, "workspaces": None, **limits}, 0.5)
+    assert _ask() == first
+
+
 @pytest.mark.parametrize("idle_seconds", [0.2, 60.0])
 def test_the_process_ends_without_a_word(lake: Path, idle_seconds: float) -> None:
     """If no query came for a while, and if the process that started it has ended."""
