@@ -25,6 +25,7 @@ from mlcore.entities.workspaces import Workspace
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos import mcp_servers, skills, webhooks
+from mlcore.repos.removal import workspace_moves
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract import route_environment
@@ -212,6 +213,22 @@ def test_a_killed_move_to_the_default_workspace_is_completed(world: Store) -> No
         if not is_killed:
             assert request > 20
             return
+
+
+def test_a_move_that_meets_a_taken_name_leaves_the_logged_models(world: Store) -> None:
+    """Of an experiment whose name somebody takes after the check: they stay with it."""
+    workspace = named()
+    repo.create(Workspace(workspace, None))
+    experiment_id = new_experiment(workspace).body["experiment_id"]
+    where = "/api/2.0/mlflow/logged-models"
+    made = ask("POST", where, {"experiment_id": experiment_id, "name": "m"}, workspace).body
+    model = f"{where}/{made['model']['info']['model_id']}"
+    taken = ask("POST", "/api/2.0/mlflow/experiments/create", {"name": workspace}, "default")
+    assert taken.status == 200
+    with pytest.raises(workspace_moves.NameTakenInTarget):
+        workspace_moves.experiment(experiment_id, "default")
+    shown = [ask("GET", model, None, each).status for each in (workspace, "default")]
+    assert shown == [200, 404]
 
 
 def test_a_killed_creation_is_completed_with_its_roles(

@@ -95,7 +95,9 @@ def experiment(experiment_id: str, workspace: str) -> None:
         )
     except TransactionFailed as failed:
         held = failed.items.get(0)
-        if held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id:
+        is_other = held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id
+        if is_other and 2 not in failed.items:  # the experiment is as it was read, and stays
+            _name_workspace(key.pk, old)
             raise NameTakenInTarget(name) from failed
         raise WriteConflict from failed
     _name_workspace(key.pk, workspace)  # of models that were created meanwhile
