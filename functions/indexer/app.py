@@ -16,7 +16,14 @@ from typing import Any
 
 from indexer import webhook_events
 from indexer.history import history_packing, interrupted_writes, rewind_completion
-from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files, trace_archival
+from indexer.lifecycle import (
+    archive_expiry,
+    expiry,
+    file_removals,
+    model_remains,
+    skill_files,
+    trace_archival,
+)
 from indexer.projection import experiment_items, quiet_runs, run_items, trace_items
 from mlcore import gc_threshold
 from mlcore.db import keys
@@ -166,6 +173,8 @@ def _side_effects(record: Record) -> Iterator[Projector]:
         yield expiry.project
     if _is_removed_upload(record):
         yield skill_files.project
+    if _type(record) == keys.REGISTERED_MODEL.name and "NewImage" not in record["dynamodb"]:
+        yield model_remains.project
 
 
 def _announces(record: Record) -> bool:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+import indexer.app
+from mlcore.db import keys
+from mlcore.db.table import table
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import experiments
 from tests.contract import route_environment
@@ -22,6 +25,8 @@ from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 
 __all__ = ["world"]
+
+KUBEFLOW_PARTITIONS = ("CONTEXT#", "EXTERNALID#", "ARTIFACT#")
 
 
 def test_a_name_is_free_after_its_experiment(store: Store) -> None:
@@ -112,16 +117,29 @@ def test_a_killed_deletion_locks_no_external_id(
     assert len(external_ids_in(doubles)) == 5
 
 
+def removed(item: dict[str, Any]) -> dict[str, Any]:
+    """The stream's record of an item that was deleted."""
+    keys = {name: item[name] for name in ("PK", "SK")}
+    return {"dynamodb": {"Keys": keys, "OldImage": item, "SequenceNumber": "1"}}
+
+
+@pytest.mark.parametrize("renamed", [False, True])
 def test_a_repeated_deletion_clears_what_a_killed_one_left(
-    broken: tuple[Api, Doubles],
+    broken: tuple[Api, Doubles], *, renamed: bool
 ) -> None:
-    """Nothing but the owner of the partition stays."""
+    """Nothing but the owner of the partition stays; of a renamed model when the indexer has seen
+    the deletion."""
     mlflow, doubles = broken
     api = KubeflowApi()
     for nth in itertools.count(1):
         name = f"model {nth}"
         filled_model(api, name)
         mlflow.ask("POST", "registered-models/alias", name=name, alias="a", version="1")
+        if renamed:
+            new = {"name": name, "new_name": f"new {nth}"}
+            assert mlflow.ask("POST", "registered-models/rename", **new).status == 200
+            name = f"new {nth}"
+        model = table.get(keys.registered_model("default", name)) or {}
         forget()
         doubles.faulty.arm(Fault.DEAD_AFTER, nth)
         mlflow.ask("DELETE", "registered-models/delete", name=name)
@@ -130,11 +148,30 @@ def test_a_repeated_deletion_clears_what_a_killed_one_left(
         forget()
         again = mlflow.ask("DELETE", "registered-models/delete", name=name)
         assert again.status in {200, 404}
+        if renamed:
+            assert indexer.app.index([removed(model)]) is None
         items = doubles.direct.scan(TableName=doubles.table)["Items"]
         left = {item["type"]["S"] for item in items} - {"workspace_meta", "id_counter"}
         assert left <= {"model_home"}, (nth, left)
         if not died:
             break
+
+
+def test_nothing_is_left_of_a_run_that_was_removed(broken: tuple[Api, Doubles]) -> None:
+    """By its TTL or for good, when the indexer has seen it."""
+    mlflow, doubles = broken
+    api = KubeflowApi()
+    experiment = mlflow.new_experiment("of MLflow")
+    fields = {"name": "r", "experimentId": experiment, "externalId": "run"}
+    run = api.post("experiment_runs", **fields)
+    metric = {"artifactType": "metric", "name": "loss", "value": 1.0}
+    api.post(f"experiment_runs/{run['id']}/artifacts", **metric)
+    items = doubles.direct.scan(TableName=doubles.table)["Items"]
+    (item,) = [item for item in items if item["type"]["S"] == "run"]
+    table.delete(keys.Key(item["PK"]["S"], item["SK"]["S"]))
+    assert indexer.app.index([removed(item)]) is None
+    items = doubles.direct.scan(TableName=doubles.table)["Items"]
+    assert not [item for item in items if item["PK"]["S"].startswith(KUBEFLOW_PARTITIONS)]
 
 
 def test_a_run_that_was_removed_for_good_locks_no_external_id(

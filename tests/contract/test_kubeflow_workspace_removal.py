@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mlcore.db.keys.kubeflow import KUBEFLOW_PATTERNS
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.interleaved_calls import Act, meetings
@@ -18,6 +19,8 @@ from tests.contract.workspace_calls import V3, ask, world
 __all__ = ["world"]
 
 SHARED = "same"
+OF_KUBEFLOW = {pattern.name for pattern in KUBEFLOW_PATTERNS}
+"""Types of the items that only Kubeflow's API needs."""
 
 
 def furnish(workspace: str, name: str) -> list[str]:
@@ -27,7 +30,10 @@ def furnish(workspace: str, name: str) -> list[str]:
     version = api.version(model, "1", externalId=f"v {name}")["id"]
     artifact = api.artifact(version, name="a", uri="s3://e/x", externalId=f"a {name}")["id"]
     experiment = api.post("experiments", name=name, externalId=f"e {name}")["id"]
-    run = api.post("experiment_runs", name="r", experimentId=experiment)["id"]
+    fields = {"experimentId": experiment, "externalId": f"r {name}"}
+    run = api.post("experiment_runs", name="r", **fields)["id"]
+    metric = {"artifactType": "metric", "name": "loss", "value": 1.0}
+    api.post(f"experiment_runs/{run}/artifacts", **metric)
     environment = api.post("serving_environments", name=name, externalId=f"s {name}")["id"]
     body = {"registeredModelId": model, "servingEnvironmentId": environment}
     service = api.post("inference_services", name="s", **body)["id"]
@@ -105,6 +111,8 @@ def test_nothing_stays_behind(world: Store, mode: str) -> None:
             assert lists <= listed("default")
         else:
             assert listed("default") == set()
+            items = world.direct.scan(TableName=world.table)["Items"]
+            assert not {item["type"]["S"] for item in items} & OF_KUBEFLOW, request
         assert ask("POST", V3, {"name": name}).status == 201
         assert listed(name) == set(), request
         assert {status for status, body in shown(name, paths) if body.get("items", True)} <= {404}

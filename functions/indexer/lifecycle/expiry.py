@@ -25,6 +25,7 @@ from mlcore.models.base import KEY, Item, StagedItem
 from mlcore.models.experiments import Experiment, ExperimentNameLock
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
+from mlcore.repos.kubeflow_keys import context_items
 from mlcore.repos.removal import remains
 from mlcore.repos.runs.core import moving, runs
 
@@ -40,6 +41,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of runs, traces, logged models and experiments that were deleted,
     restored or removed: sets or removes TTLs, and deletes what removed entities leave."""
     file_removals.send(records)
+    removed = [record["OldImage"] for record in records if record.get("NewImage") is None]
+    context_items.delete_entities(remains.numbered_runs(removed))
     changed: dict[Key, tuple[str, bool]] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")

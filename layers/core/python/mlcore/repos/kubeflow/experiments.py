@@ -8,7 +8,7 @@ from functools import partial
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Update
-from mlcore.db.table import Delete, Operation, TransactionFailed, table
+from mlcore.db.table import Check, Delete, Operation, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -29,6 +29,7 @@ from mlcore.repos.experiments.creations import (
 )
 from mlcore.repos.experiments.experiments import StoredExperiment as Record
 from mlcore.repos.kubeflow import changes, entities, numbers, tags, transaction_steps
+from mlcore.repos.kubeflow.transaction_steps import TransactionStep
 from mlcore.repos.kubeflow_keys import context_items
 
 FIELDS = ("owner",)
@@ -149,6 +150,17 @@ def create(
     raise AssertionError  # numbers do not end
 
 
+def stays(experiment: Experiment) -> list[TransactionStep]:
+    """Returns the step of a transaction that fails if an experiment has moved to another workspace
+    since it was read, as a list; an empty list in the default workspace, which nothing leaves."""
+    if experiment.workspace == DEFAULT_WORKSPACE:
+        return []
+    here = ConditionExpression()
+    here.require_equal(ExperimentItem.workspace, experiment.workspace)
+    gone = missing_id(KIND.words, experiment.experiment_id)
+    return [TransactionStep(Check(keys.experiment(experiment.experiment_id), here), gone)]
+
+
 def numbered(reads: Sequence[Record]) -> list[Record]:
     """Returns the experiments after assigning a Kubeflow number to each that has none; leaves out
     those that were deleted meanwhile."""
@@ -159,6 +171,8 @@ def _number(read: Record, number: int) -> Record | None:
     claimed = numbers.claim(ExperimentItem, number)
     claimed.require_exists(ExperimentItem.PK)
     experiment, key = read.experiment, read.document.key
+    if experiment.workspace != DEFAULT_WORKSPACE:  # nothing leaves the default one
+        claimed.require_equal(ExperimentItem.workspace, experiment.workspace)
     refer = numbers.reference(
         number, KIND.name, experiment.workspace, key, name=experiment.experiment_id
     )

@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import ItemUpdate, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Check, ItemUpdate, Operation, Put, TransactionFailed, table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import KINDS
@@ -171,7 +172,7 @@ def claim(
     return update
 
 
-def give(key: Key, claimed: Update, refer: Put) -> Raw | None:
+def give(key: Key, claimed: Update, refer: Put, here: Sequence[Operation] = ()) -> Raw | None:
     """Writes a Kubeflow number to an MLflow item, and the reference that maps the number to the
     item, unless another request has given the item a number. Returns the item afterwards, None if
     it was deleted. One transaction and one consistent GetItem.
@@ -180,10 +181,27 @@ def give(key: Key, claimed: Update, refer: Put) -> Raw | None:
         key: the key of the MLflow item.
         claimed: the result of :func:`claim`.
         refer: the result of :func:`reference`.
+        here: checks that the item is still in the workspace of the reference.
     """
     with contextlib.suppress(TransactionFailed):  # another request was first, or it was deleted
-        table.transact([ItemUpdate(key, claimed), refer], token=new_ulid())
+        table.transact([ItemUpdate(key, claimed), refer, *here], token=new_ulid())
     return table.get(key)
+
+
+def stays(reference: ContextRef) -> list[Check]:
+    """Returns the check, for a transaction, that an entity has not moved to another workspace since
+    its reference was read, as a list; an empty list in the default workspace, which nothing
+    leaves."""
+    if reference.workspace == DEFAULT_WORKSPACE:
+        return []
+    here = ConditionExpression()
+    here.require_equal(ContextRef.workspace, reference.workspace)
+    return [Check(keys.context_ref(reference.number), here)]
+
+
+def has_stayed(reference: ContextRef) -> bool:
+    """Whether an entity still exists in the workspace of its reference. One consistent GetItem."""
+    return of_kind(raw(reference.number), reference.kind, reference.workspace) is not None
 
 
 def reference(

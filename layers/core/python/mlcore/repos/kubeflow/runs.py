@@ -138,6 +138,7 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
     Raises:
         ResourceConflict: the name or the external id is taken.
         InvalidParameterValue: the experiment is archived.
+        ResourceDoesNotExist: the experiment has moved to another workspace.
     """
     owner = experiment.experiment
     parent = experiments.number_of(experiment) or 0
@@ -170,6 +171,7 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
         *transaction_steps.change_external_id(
             owner.workspace, KIND, entity.id, None, entity.external_id
         ),
+        *experiments.stays(owner),
     ]
     refer = _reference(entity.id, owner.workspace, run_id, key, parent)
     more = entities.attributes(RunItem, entity, owner.workspace)
@@ -224,7 +226,8 @@ def _number(read: NumberedRun, number: int) -> NumberedRun | None:
     claimed = numbers.claim(RunItem, number, keys.gsi2_number(workspace, KIND.name, number))
     claimed.require_exists(RunItem.PK)
     refer = _reference(number, workspace, run.run_id, run_key, read.experiment)
-    item = numbers.give(run_key, claimed, refer)
+    here = [step.operation for step in experiments.stays(run.experiment)]
+    item = numbers.give(run_key, claimed, refer, here)
     if item is None or RunItem.of(item).number is None:
         return None
     return NumberedRun(runs.of_item(item, run.experiment), read.experiment)
@@ -235,7 +238,7 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     its state changes, it is first deleted or restored as MLflow does it.
 
     Raises:
-        ResourceDoesNotExist: the run was deleted.
+        ResourceDoesNotExist: the run was deleted, or moved to another workspace.
         ResourceConflict: another run has the external id.
     """
     workspace = read.run.experiment.workspace
@@ -244,12 +247,23 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
     taken_now = transaction_steps.change_external_id(
         workspace, KIND, read.number, None, after.external_id
     )
-    if taken_now and after.external_id != before.external_id:
-        transaction_steps.execute(taken_now)
+    if not taken_now or after.external_id == before.external_id:
+        return _change(read, before, after, alter)
+    transaction_steps.execute(taken_now)
+    try:
+        return _change(read, before, after, alter)
+    except errors.ResourceDoesNotExist:
+        _give_up(read, after.external_id)
+        raise
+
+
+def _change(
+    read: NumberedRun, before: Entity, after: Entity, alter: Callable[[Entity], Entity]
+) -> Entity:
     if after.fields["state"] != before.fields["state"]:
         stage = DELETED if after.fields["state"] == tags.ARCHIVED else ACTIVE
         run_writes.set_stage(read.run, stage)
-        read = get(read.number, workspace)
+        read = get(read.number, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
         now = current.document.texts("tags")
@@ -269,13 +283,16 @@ def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:
         attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
     run_writes.write(read.run, decide, attributes, exclusive=True, any_stage=True)
     if before.external_id and after.external_id != before.external_id:
-        with contextlib.suppress(WriteConflict):  # another run has it by now
-            transaction_steps.execute(
-                transaction_steps.change_external_id(
-                    workspace, KIND, read.number, before.external_id, None
-                )
-            )
-    return entity_of(get(read.number, workspace))
+        _give_up(read, before.external_id)
+    return entity_of(get(read.number, read.run.experiment.workspace))
+
+
+def _give_up(read: NumberedRun, external_id: str | None) -> None:
+    """Frees an external id that a run has, unless another run has it by now."""
+    workspace = read.run.experiment.workspace
+    steps = transaction_steps.change_external_id(workspace, KIND, read.number, external_id, None)
+    with contextlib.suppress(WriteConflict):
+        transaction_steps.execute(steps)
 
 
 def delete(read: NumberedRun) -> None:

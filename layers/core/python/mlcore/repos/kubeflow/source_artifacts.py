@@ -12,7 +12,7 @@ from mlcore.repos.kubeflow import entities, tags, transaction_steps
 
 
 def of_version(
-    item: ModelVersion, model: ContextRef, number: int, artifact: int
+    item: ModelVersion, model: ContextRef, number: int, artifact: int | None
 ) -> list[Operation]:
     """Returns the operations that create Kubeflow's model artifact of a model version, named as the
     model, in the transaction that gives the version its Kubeflow number.
@@ -21,8 +21,10 @@ def of_version(
         item: the version.
         model: the reference of its model (the item that maps Kubeflow's number to MLflow's item).
         number: the Kubeflow number of the version.
-        artifact: the Kubeflow number of the artifact.
+        artifact: the Kubeflow number of the artifact; None for a version without one.
     """
+    if artifact is None:
+        return []
     entity = Entity(
         kind=KIND.name,
         id=artifact,

@@ -264,6 +264,8 @@ def _number(read: VersionOfModel, number: int, artifact: int | None) -> VersionO
         stored = record(table.get(read.document.key), read.model)
         if stored is None or stored.item.number is not None:
             return stored
+        if not numbers.has_stayed(read.model):
+            return None
         current = stored  # it was updated meanwhile
         raise WriteConflict
 
@@ -291,16 +293,13 @@ def _claim_operations(
     key = read.document.key
     error = name_taken(KIND.title, name)
     child = reserve_child_name(read.model.number, KIND, name, number, key, error)
-    made = (
-        []
-        if artifact is None
-        else source_artifacts.of_version(read.item, read.model, number, artifact)
-    )
+    made = source_artifacts.of_version(read.item, read.model, number, artifact)
     return [
         ItemUpdate(key, _claimed(read, number, name, artifact)),
         child.operation,
         _reference(number, read.model, key),
         *made,
+        *numbers.stays(read.model),
     ]
 
 

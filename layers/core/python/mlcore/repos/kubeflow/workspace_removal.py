@@ -115,13 +115,13 @@ def _move_shared(reference: ContextRef, target: str) -> None:
     if raw is not None and model.of(raw).number == number:
         external_id = model.of(raw).external_id
         change = Update()
+        change.add(model.version, 1)  # else a request that has read it could give it an external id
         change.require_equal(model.number, number)
-        is_kept = moved_keys.move_external_id(workspace, target, kind, external_id, number)
-        if not is_kept:
+        moved_keys.require_external_id(change, model.external_id, external_id)
+        if not moved_keys.move_external_id(workspace, target, kind, external_id, number):
             change.remove(model.external_id)
-        is_listed = moved_keys.set_list_partitions(change, raw, workspace, target, kind)
-        if is_listed or not is_kept:
-            operations.append(ItemUpdate(key_of_item(raw), change))
+        moved_keys.set_list_partitions(change, raw, workspace, target, kind)
+        operations.append(ItemUpdate(key_of_item(raw), change))
     _write(operations)
 
 
@@ -135,6 +135,7 @@ def _move_own(raw: Raw, target: str) -> None:
     update.set(NumberedItem.updated_at, now_ms())
     update.set(NumberedItem.workspace, target)
     update.require_equal(NumberedItem.workspace, workspace)
+    moved_keys.require_external_id(update, NumberedItem.external_id, item.external_id)
     moved_keys.set_list_partitions(update, raw, workspace, target, entities.list_kind(kind))
     operations: list[Operation] = [ItemUpdate(key_of_item(raw), update)]
     if kind == kinds.SERVING_ENVIRONMENT.name:

@@ -4,10 +4,10 @@ model, version or run) together with it."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression
@@ -33,6 +33,45 @@ def delete(deletions: Iterable[Delete]) -> None:
 def _delete(deletion: Delete) -> None:
     with contextlib.suppress(ConditionFailed):
         table.delete(deletion.key, deletion.condition)
+
+
+class NumberedEntity(NamedTuple):
+    """An entity of MLflow's that has a Kubeflow number and is deleted for good."""
+
+    number: int
+    name: str | None
+    """Its name among the children of its parent; None for an entity without a parent."""
+    external_id: str | None
+
+
+def delete_entities(entities: Sequence[NumberedEntity]) -> set[int]:
+    """Deletes all items that belong to entities in Kubeflow's registry, and returns the numbers of
+    their parents. Idempotent. One BatchGetItem for a hundred entities; for each that has such items
+    a Query, in parallel, and their deletions."""
+    raws = table.batch_get([keys.context_ref(entity.number) for entity in entities])
+    references = [None if raw is None else ContextRef.of(raw) for raw in raws]
+    groups = table.parallel(
+        [
+            partial(_of_entity, entity, reference)
+            for entity, reference in zip(entities, references, strict=True)
+            if reference is not None
+        ]
+    )
+    delete(deletion for group in groups for deletion in group)
+    parents = {reference.parent for reference in references if reference is not None}
+    return {parent for parent in parents if parent is not None}
+
+
+def _of_entity(entity: NumberedEntity, reference: ContextRef) -> list[Delete]:
+    number, leaving, mine = entity.number, list[Delete](), ConditionExpression()
+    if entity.external_id:
+        key = keys.external_id(reference.workspace, reference.kind, entity.external_id)
+        leaving.append(deletion_of_external_id(key, number))
+    if reference.parent is not None and entity.name is not None:
+        mine.require_equal(ContextChild.number, number)
+        child = keys.context_child(reference.parent, reference.kind, entity.name)
+        leaving.append(Delete(child, mine))
+    return [*leaving, *deletions_of_context(number)]
 
 
 def deletions_of_version(version: ModelVersion, number: int) -> Iterator[Delete]:

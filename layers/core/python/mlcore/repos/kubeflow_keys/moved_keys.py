@@ -41,6 +41,17 @@ def move_external_id(
     return is_kept
 
 
+def require_external_id(
+    update: Update, attribute: TextAttribute[str | None], external_id: str | None
+) -> None:
+    """Adds to the update that moves an entity the condition that its external id is the one whose
+    lock is moved (:func:`move_external_id`)."""
+    if external_id is None:
+        update.require_absent(attribute)
+    else:
+        update.require_equal(attribute, external_id)
+
+
 def reference_update(workspace: str, target: str, item_key: Key | None = None) -> Update:
     """Returns the update of a reference (the item that maps a Kubeflow number to MLflow's item)
     whose entity moves to another workspace.
@@ -59,17 +70,15 @@ def reference_update(workspace: str, target: str, item_key: Key | None = None) -
     return update
 
 
-def set_list_partitions(update: Update, item: Raw, workspace: str, target: str, kind: str) -> bool:
+def set_list_partitions(update: Update, item: Raw, workspace: str, target: str, kind: str) -> None:
     """Adds to ``update``, by which a numbered item moves to another workspace, the partitions of
-    the indexes that list it there. Returns whether there are any.
+    the indexes that list it there.
 
     Args:
         kind: the kind whose list has the item.
     """
-    partitions = list_partitions(item, workspace, target, kind)
-    for attribute, pk in partitions:
+    for attribute, pk in list_partitions(item, workspace, target, kind):
         update.set(attribute, pk)
-    return bool(partitions)
 
 
 def list_partitions(

@@ -9,6 +9,7 @@ limited time pass a deadline and call again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -32,6 +33,8 @@ from mlcore.repos.files import location_list
 from mlcore.repos.files import removable_files as file_owners
 from mlcore.repos.files.removable_files import FileOwner
 from mlcore.repos.item_deletion import delete_items
+from mlcore.repos.kubeflow_keys import context_items
+from mlcore.repos.kubeflow_keys.context_items import NumberedEntity
 from mlcore.repos.registry import registered_models
 from mlcore.repos.removal import former_root_locations, remains
 from mlcore.repos.runs.core import run_writes, runs
@@ -79,6 +82,7 @@ def experiment(
         return True
     workspace = Experiment.of(item).workspace
     grants.delete_on_resource(workspace, EXPERIMENT, experiment_id)
+    _delete_from_kubeflow(Experiment.of(item))
     former_root_locations.enter_locations(deadline)
     whole = file_owners.of_experiment(item)
     if file_owners.is_here(whole) and file_owners.areas([whole]) == [None]:
@@ -181,22 +185,43 @@ def registered_model(key: Key, deadline: float = float("inf")) -> None:
     for kind in (REGISTERED_MODEL, PROMPT):
         grants.delete_on_resource(stored.model.workspace, kind, stored.model.name)
     versions = table.query_all(stored.home, prefix=keys.model_version_prefix())
-    gone: list[Key] = []
-    for each in versions:
-        gone.append(key_of_item(each))
-        version = ModelVersion.of(each)
-        if version.type == keys.MODEL_VERSION.name and version.run_id is not None:
-            number = version.model_version
-            gone.append(keys.run_model_version(version.run_id, stored.incarnation, number))
-        if len(gone) >= TOGETHER:
-            table.batch_write(deletes=gone)
-            gone = []
-            remains.check_deadline(deadline)
-    table.batch_write(deletes=gone)
+    while together := list(islice(versions, TOGETHER)):
+        _delete_versions(together, stored.incarnation)
+        remains.check_deadline(deadline)
     rest = table.query_all(stored.home, attributes=KEY)
     kept = {key, keys.model_at(stored.home)}  # a renamed model's home may have a later model's item
     delete_items(each for each in rest if key_of_item(each) not in kept)
+    if stored.item.number is not None:
+        numbered = NumberedEntity(stored.item.number, None, stored.item.external_id)
+        context_items.delete_entities([numbered])
     table.delete(key)
+
+
+def _delete_versions(items: Sequence[Raw], incarnation: str) -> None:
+    """Deletes items of a model's versions, and first what other partitions have of the versions:
+    links from runs, and what belongs to them in Kubeflow's registry."""
+    versions = [ModelVersion.of(item) for item in items]
+    numbered = [
+        NumberedEntity(version.number, version.kubeflow_name, version.external_id)
+        for version in versions
+        if version.type == keys.MODEL_VERSION.name and version.number is not None
+    ]
+    context_items.delete_entities(numbered)
+    links = [
+        keys.run_model_version(version.run_id, incarnation, version.model_version)
+        for version in versions
+        if version.type == keys.MODEL_VERSION.name and version.run_id is not None
+    ]
+    table.batch_write(deletes=[*links, *map(key_of_item, items)])
+
+
+def _delete_from_kubeflow(item: Experiment) -> None:
+    """Deletes what Kubeflow's registry has of an experiment that Kubeflow's API made or wrote."""
+    is_known = item.number is not None or item.external_id or item.property_types is not None
+    number = item.number or (int(item.experiment_id) if item.experiment_id.isdecimal() else None)
+    if is_known and number is not None:
+        lock = context_items.own_external_id(item.workspace, item.type, item.external_id, number)
+        context_items.delete([*lock, *context_items.deletions_of_context(number)])
 
 
 def workspace_files(name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -25,11 +26,16 @@ from mlcore.models.runs import Run, RunMetric
 from mlcore.models.search_index import EntityEntry
 from mlcore.models.traces import Trace, TraceReference
 from mlcore.repos import item_deletion
+from mlcore.repos.kubeflow_keys import context_items
+from mlcore.repos.kubeflow_keys.context_items import NumberedEntity
 
 _NEEDED: Final = (
     *KEY,
     Item.type,
     Run.run_id,
+    Run.run_name,
+    Run.number,
+    Run.external_id,
     Trace.trace_id,
     LoggedModel.model_id,
     EntityEntry.entity_id,
@@ -58,6 +64,8 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     while together := list(islice(listed, item_deletion.BATCH)):
         rest = [item for item in together if key.sk != Item.of(item).SK]
         deleted_any = deleted_any or bool(rest)
+        for parent in context_items.delete_entities(numbered_runs(rest)):
+            context_items.delete(context_items.deletions_of_context(parent))
         # Several items of a trace may share a reference.
         table.batch_write(
             deletes=list(dict.fromkeys(link for item in rest for link in _leading(item)))
@@ -124,6 +132,16 @@ def check_deadline(deadline: float) -> None:
     """Raises OutOfTime if the deadline of the deletion has passed."""
     if time.monotonic() > deadline:
         raise OutOfTime
+
+
+def numbered_runs(items: Iterable[Raw]) -> list[NumberedEntity]:
+    """Returns those of the items that are runs with a Kubeflow number."""
+    of_runs = (Run.of(item) for item in items if Item.of(item).type == keys.RUN.name)
+    return [
+        NumberedEntity(run.number, run.run_name, run.external_id)
+        for run in of_runs
+        if run.number is not None
+    ]
 
 
 def _leading(item: Raw) -> list[Key]:

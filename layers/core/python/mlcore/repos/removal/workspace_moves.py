@@ -73,10 +73,13 @@ def experiment(experiment_id: str, workspace: str) -> None:
     absent = ConditionExpression()
     absent.require_absent(ExperimentNameLock.PK)
     moved_number: list[Operation] = []
-    if item.number is not None:
+    if item.number is None:
+        change.require_absent(Experiment.number)
+    else:
         reference = moved_keys.reference_update(old, workspace)
         moved_number = [ItemUpdate(keys.context_ref(item.number), reference)]
     number = item.number or (int(experiment_id) if experiment_id.isdecimal() else None)
+    moved_keys.require_external_id(change, Experiment.external_id, item.external_id)
     if not moved_keys.move_external_id(old, workspace, item.type, item.external_id, number):
         change.remove(Experiment.external_id)
     # Before the experiment moves: after a kill in between, it is still here and the call is

@@ -1,0 +1,134 @@
+"""Requests to Kubeflow's API that meet the deletion of their workspace, which moves everything to
+the default one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.conftest import Store
+from tests.contract.interleaved_calls import Act, meetings
+from tests.contract.kubeflow_api import KubeflowApi
+from tests.contract.workspace_calls import V3, ask, world
+
+__all__ = ["world"]
+
+names = itertools.count()
+REGISTRY = "/api/2.0/mlflow"
+
+
+class Scene:
+    """A model with a version and an experiment with a run, in a workspace of their own."""
+
+    def __init__(self) -> None:
+        self.workspace = f"team-{next(names)}"
+        assert ask("POST", V3, {"name": self.workspace}).status == 201
+        self.api = KubeflowApi(workspace=self.workspace)
+        self.model = self.api.model(self.workspace)["id"]
+        self.version = self.api.version(self.model, "1")["id"]
+        self.experiment = self.api.post("experiments", name=self.workspace)["id"]
+        self.run = self.api.post("experiment_runs", name="r", experimentId=self.experiment)["id"]
+
+    def of_mlflow(self, path: str, **fields: Any) -> None:
+        assert ask("POST", f"{REGISTRY}/{path}", fields, self.workspace).status == 200
+
+    def named(self, path: str) -> Act:
+        body = {"externalId": self.workspace}
+        return lambda: self.api.ask("PATCH", path, body).status
+
+    def made(self, path: str, **fields: Any) -> Act:
+        body = {"name": "new", "externalId": self.workspace, **fields}
+        return lambda: self.api.ask("POST", path, body).status
+
+    def listed(self, path: str) -> Act:
+        return lambda: self.api.ask("GET", path).status
+
+
+def list_runs(scene: Scene) -> Act:
+    scene.of_mlflow("runs/create", experiment_id=scene.experiment, run_name="mlflow")
+    return scene.listed("experiment_runs")
+
+
+def list_versions(scene: Scene) -> Act:
+    scene.of_mlflow("model-versions/create", name=scene.workspace, source="s3://e/x")
+    return scene.listed(f"registered_models/{scene.model}/versions")
+
+
+def list_models(scene: Scene) -> Act:
+    scene.of_mlflow("registered-models/create", name=f"{scene.workspace} 2")
+    return scene.listed("registered_models")
+
+
+ACTS: dict[str, tuple[str, Callable[[Scene], Act]]] = {
+    "make run": (
+        "experiment_run",
+        lambda scene: scene.made("experiment_runs", experimentId=scene.experiment),
+    ),
+    "make version": (
+        "model_version",
+        lambda scene: scene.made("model_versions", registeredModelId=scene.model),
+    ),
+    "list runs": ("", list_runs),
+    "list versions": ("", list_versions),
+    "list models": ("", list_models),
+    "name run": ("experiment_run", lambda scene: scene.named(f"experiment_runs/{scene.run}")),
+    "name version": (
+        "model_version",
+        lambda scene: scene.named(f"model_versions/{scene.version}"),
+    ),
+    "name experiment": ("experiment", lambda scene: scene.named(f"experiments/{scene.experiment}")),
+    "name model": (
+        "registered_model",
+        lambda scene: scene.named(f"registered_models/{scene.model}"),
+    ),
+}
+INDEXED = ("gsi1pk", "gsi2pk", "gsi4pk")
+KINDS = ("registered_models", "model_versions", "experiments", "experiment_runs")
+
+
+@pytest.mark.parametrize(
+    ("named", "first"), [*((named, "act") for named in ACTS), ("name experiment", "move")]
+)
+def test_what_meets_a_move_is_moved_or_refused(world: Store, named: str, first: str) -> None:
+    """And nothing names the deleted workspace afterwards."""
+    scenes: list[Scene] = []
+    kind, act = ACTS[named]
+    here = KubeflowApi()
+
+    def prepare() -> tuple[Act, Act]:
+        scene = Scene()
+        scenes.append(scene)
+
+        def move() -> int:
+            return ask("DELETE", f"{V3}/{scene.workspace}", mode="SET_DEFAULT").status
+
+        acts = act(scene), move
+        return acts if first == "act" else (acts[1], acts[0])
+
+    wrong: list[Any] = []
+    for answers in meetings(prepare):
+        status, removed = answers if first == "act" else reversed(answers)
+        assert removed == 204, removed
+        assert status in {200, 201, 404}, status
+        if kind and status != 404:
+            external = scenes[-1].workspace
+            if here.ask("GET", kind, None, externalId=external).status != 200:
+                wrong.append((external, "was", status, "and is not found"))
+    wrong += [
+        (path, entity["id"], "is listed, but missing")
+        for path in KINDS
+        for entity in here.items(path)
+        if here.ask("GET", f"{path}/{entity['id']}").status != 200
+    ]
+    wrong += [
+        (item["PK"]["S"], item["SK"]["S"], name, value["S"])
+        for item in world.direct.scan(TableName=world.table)["Items"]
+        for name, value in item.items()
+        if (name == "workspace" and value["S"].startswith("team-"))
+        or (name in INDEXED and value["S"].split("#")[1].startswith("team-"))
+        or (name == "PK" and value["S"].startswith(("EXTERNALID#team-", "CONTEXTNAME#team-")))
+    ]
+    assert not wrong, wrong
