@@ -12,10 +12,10 @@ import pytest
 
 import gateway.app
 from mlcore import secrets
-from mlcore.entities.gateway import Configuration
-from mlcore.optimistic_retry import WriteConflict
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import configuration
 from tests.contract.conftest import Store, enable_workspaces
+from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.sealing import seal_here
 
 VALUE = "sk-live-0123456789abcdefghij"
@@ -183,50 +183,62 @@ def test_workspaces_keep_it_apart_until_one_takes_it(
     assert [item for item in store.items() if item["PK"]["S"].startswith("GATEWAY#")] == []
 
 
+@pytest.mark.parametrize("at_once", [1, 45])
+@pytest.mark.parametrize("change", ["endpoint", "secret", "deletion", "name"])
 def test_a_move_loses_no_change_that_is_made_meanwhile(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, change: str, at_once: int
 ) -> None:
+    """What was changed is changed in the other workspace, what was deleted is in neither, and no
+    name is taken twice."""
     enable_workspaces(monkeypatch, "team")
-    endpoint = {"endpoint_id": filled("team")["endpoint_id"]}
-    write = configuration.write
+    monkeypatch.setattr(configuration, "_MOVED_AT_ONCE", at_once)
+    ids: dict[str, str] = {}
 
-    def changed_after_copy(before: Configuration, **changes: Any) -> None:
-        write(before, **changes)
-        if changes.get("puts") and before.workspace == "default":
-            monkeypatch.setattr(configuration, "write", write)
-            assert ask("POST", "endpoints/update", {**endpoint, "name": "new"}, "team")[0] == 200
+    def prepare() -> tuple[Act, Act]:
+        configuration.clear("default")
+        ids.update(filled("team"))
+        value = {"secret_value": {"api_key": OTHER}}
+        extra = made("secrets/create", {"secret_name": "x", **value}, "team")
+        ids["extra"] = extra["secret_id"]
+        endpoint, secret = ({name: ids[name]} for name in ("endpoint_id", "secret_id"))
+        changes: dict[str, tuple[str, str, dict[str, Any], str]] = {
+            "endpoint": ("POST", "endpoints/update", {**endpoint, "name": "f"}, "team"),
+            "secret": ("POST", "secrets/update", {**secret, **value}, "team"),
+            "deletion": ("DELETE", "secrets/delete", {"secret_id": ids["extra"]}, "team"),
+            "name": ("POST", "secrets/create", {"secret_name": "x", **value}, "default"),
+        }
 
-    monkeypatch.setattr(configuration, "write", changed_after_copy)
-    with pytest.raises(WriteConflict):
-        configuration.move("team", "default")
-    configuration.move("team", "default")
-    assert ask("GET", "endpoints/get", endpoint)[1]["endpoint"]["name"] == "new"
-    assert ask("GET", "endpoints/get", endpoint, "team")[0] == 404
+        def move() -> None:
+            if not configuration.names_taken("team", "default"):
+                configuration.move("team", "default")
 
+        def moved() -> None:
+            retry_on_conflict("gateway", move)
 
-def test_a_move_of_many_loses_no_change_between_its_deletions(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enable_workspaces(monkeypatch, "team")
-    monkeypatch.setattr(configuration, "_AT_ONCE", 2)
-    kept = {"secret_id": filled("team")["secret_id"]}
-    write = configuration.write
+        return moved, lambda: ask(*changes[change])[0]
 
-    def changed_after_deletion(before: Configuration, **changes: Any) -> None:
-        write(before, **changes)
-        if changes.get("deletes") and before.workspace == "team":
-            monkeypatch.setattr(configuration, "write", write)
-            new = {**kept, "secret_value": {"api_key": OTHER}}
-            assert ask("POST", "secrets/update", new, "team")[0] == 200
-
-    monkeypatch.setattr(configuration, "write", changed_after_deletion)
-    with pytest.raises(WriteConflict):
-        configuration.move("team", "default")
-    configuration.move("team", "default")
-    moved = configuration.read("default").secrets[kept["secret_id"]]
-    opened = secrets.open_sealed(moved.sealed, {"gateway_secret_id": moved.secret_id})
-    assert json.loads(opened) == {"api_key": OTHER}
-    assert ask("GET", "secrets/get", kept, "team")[0] == 404
+    statuses = set()
+    for moved, status in meetings(prepare):
+        statuses.add(status)
+        is_done = status == 200
+        assert status in {200, 400, 404}, status
+        assert moved is None
+        if configuration.names_taken("team", "default"):
+            assert (change, is_done) == ("name", True)
+            configuration.clear("team")
+            continue
+        here, there = configuration.read("default"), configuration.read("team")
+        assert not there.secrets
+        assert not there.endpoints
+        secret = here.secrets[ids["secret_id"]]
+        opened = secrets.open_sealed(secret.sealed, {"gateway_secret_id": secret.secret_id})
+        assert (json.loads(opened)["api_key"] == OTHER) == (change == "secret" and is_done)
+        is_renamed = here.endpoints[ids["endpoint_id"]].name == "f"
+        assert is_renamed == (change == "endpoint" and is_done)
+        assert (ids["extra"] in here.secrets) != (change == "deletion" and is_done)
+        secret_names = [each.secret_name for each in here.secrets.values()]
+        assert len(set(secret_names)) == len(secret_names)
+    assert len(statuses) == 2
 
 
 def test_names_that_a_move_would_take_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from mlcore.db import item_size
 from mlcore.db.table import table
 from mlcore.entities.mcp_servers import MCPServer, MCPServerVersion
 from mlcore.entities.mcp_servers import VersionState as ServerVersionState
@@ -198,7 +199,7 @@ def test_what_was_deleted_after_a_killed_move_stays_deleted(
     """And what was not is complete, and in one workspace only; with transactions that have room for
     all, for no copies of the versions, and for few deletions."""
     monkeypatch.setattr(versioned_moves, "OPERATIONS", operations)
-    monkeypatch.setattr(versioned_moves, "MAX_BYTES", size)
+    monkeypatch.setattr(item_size, "TRANSACTION_BYTES", size)
     kind = KINDS[named]
     for step in itertools.count():
         request, deletes = divmod(step, 2)

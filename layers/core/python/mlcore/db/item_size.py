@@ -3,12 +3,15 @@ of them if one is too large."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from mlcore.db import failures
 from mlcore.db.expression import Raw
 
 _MAX_BYTES: Final = 400 * 1024
+TRANSACTION_BYTES: Final = 3_500_000
+"""Size of the items that one transaction writes; DynamoDB allows 4 MB for the whole request."""
 
 
 def check(item: Raw) -> None:
@@ -21,6 +24,21 @@ def estimate(item: Raw) -> int:
     """Returns the size of an item in bytes: never too low, and too high only by some bytes for each
     number."""
     return sum(_text(name) + _bytes(value) for name, value in item.items())
+
+
+def batches(items: Iterable[Raw], most: int, most_bytes: int) -> Iterator[list[Raw]]:
+    """Yields items, in their order, in groups for one request each: at most ``most`` items and
+    ``most_bytes`` bytes, but at least one item."""
+    batch, size = list[Raw](), 0
+    for item in items:
+        more = estimate(item)
+        if batch and (len(batch) == most or size + more > most_bytes):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += more
+    if batch:
+        yield batch
 
 
 def _bytes(value: Raw) -> int:

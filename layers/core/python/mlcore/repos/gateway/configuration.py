@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mlcore.db import keys
+from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.gateway import (
@@ -29,7 +29,9 @@ from mlcore.repos.gateway.items import Part, item_of, key_of, part_of
 from mlcore.repos.workspaces import workspaces
 
 _AT_ONCE = 80
-"""Parts deleted or moved in one transaction."""
+"""Parts deleted in one transaction."""
+_MOVED_AT_ONCE = 45
+"""Parts moved in one transaction, with two operations each beside three others."""
 
 
 def read(workspace: str) -> Configuration:
@@ -91,35 +93,38 @@ def clear(workspace: str) -> None:
 
 
 def move(workspace: str, target: str) -> None:
-    """Moves the gateway configuration of a workspace to the workspace ``target``, in which none of
-    its names is taken. Idempotent. Secrets stay encrypted as they are: their encryption does not
-    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile; what has
-    changed is then still in the workspace, but what was deleted from it may be in ``target``."""
-    before = to_change(workspace)
-    parts = _parts(before)
-    if parts:
-        moved = [part._replace(revision=0) for part in parts]
-        for at in range(0, len(moved), _AT_ONCE):
-            write(to_change(target), puts=moved[at : at + _AT_ONCE])
-        # A part that was changed since the copy must be copied again.
-        for at in range(0, len(parts), _AT_ONCE):
-            write(before, deletes=parts[at : at + _AT_ONCE])
-            before = before._replace(revision=before.revision + 1)
-    clear(workspace)
+    """Moves the gateway configuration of a workspace to the workspace ``target``, in transactions
+    that put parts there and delete them here. What a part refers to moves before it or with it.
+    Secrets stay encrypted as they are: their encryption does not depend on the workspace.
+    Idempotent. Raises WriteConflict if a configuration changes meanwhile, or ``target`` has
+    something else of the same name; what is not moved yet is then still in the workspace."""
+    while parts := _parts(before := to_change(workspace))[::-1]:
+        there = to_change(target)
+        if _names_taken(before, there):
+            raise WriteConflict
+        items = [item_of(target, part._replace(revision=0)) for part in parts]
+        together = next(item_size.batches(items, _MOVED_AT_ONCE, item_size.TRANSACTION_BYTES))
+        puts = [part._replace(revision=0) for part in parts[: len(together)]]
+        deletions = [Delete(key_of(workspace, part)) for part in puts]
+        write(there, puts=puts, also=[_counted(before), *deletions])
+    table.delete(keys.gateway_configuration(workspace))
 
 
 def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
     """Returns the names that prevent a move of the gateway's configuration from one workspace to
     the workspace ``target``, where something else of the same kind has the name. Each is returned
     as (kind, name); the kinds are ``secrets``, ``endpoints`` and ``model_definitions``."""
-    here, there = read(workspace), read(target)
+    return _names_taken(read(workspace), read(target))
+
+
+def _names_taken(here: Configuration, there: Configuration) -> list[tuple[str, str]]:
     taken = []
     for kind, ours, theirs in (
         ("secrets", here.secrets, there.secrets),
         ("endpoints", here.endpoints, there.endpoints),
         ("model_definitions", here.model_definitions, there.model_definitions),
     ):
-        # Parts that an interrupted move has already moved are no conflict.
+        # Parts that an interrupted move of release 0.1.0 has copied are no conflict.
         held = {part[1] for part_id, part in theirs.items() if part_id not in ours}
         taken += [(kind, str(part[1])) for part in ours.values() if part[1] in held]
     return taken

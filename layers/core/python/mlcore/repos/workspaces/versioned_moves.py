@@ -7,7 +7,7 @@ there. After that transaction, versions that are left in the old workspace are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.db import item_size
@@ -29,8 +29,6 @@ from mlcore.optimistic_retry import WriteConflict
 
 OPERATIONS: Final = 100
 """Operations that one transaction of DynamoDB may have."""
-MAX_BYTES: Final = 3_500_000
-"""Size of the items that one transaction writes; DynamoDB allows 4 MB for the whole request."""
 
 
 class VersionedMove(NamedTuple):
@@ -73,10 +71,10 @@ def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
     absent.require_absent(Item.PK)
     copies = list(move.copies)
     fits = len(copies) + len(move.deletions) + 2 <= OPERATIONS
-    room = MAX_BYTES - item_size.estimate(move.copy)
+    room = item_size.TRANSACTION_BYTES - item_size.estimate(move.copy)
     try:
         if not fits or sum(map(item_size.estimate, copies)) > room:
-            for batch in _batches(copies):
+            for batch in item_size.batches(copies, OPERATIONS - 1, item_size.TRANSACTION_BYTES):
                 check = Check(key_of_item(move.copy), absent)
                 table.transact([check, *map(Put, batch)], new_ulid())
             copies = []
@@ -90,17 +88,3 @@ def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
             return True
         raise WriteConflict from failed
     return is_left
-
-
-def _batches(items: Sequence[Raw]) -> Iterator[list[Raw]]:
-    """Yields items in groups that fit into one transaction, beside another operation."""
-    batch, size = list[Raw](), 0
-    for item in items:
-        more = item_size.estimate(item)
-        if batch and (len(batch) == OPERATIONS - 1 or size + more > MAX_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += more
-    if batch:
-        yield batch
