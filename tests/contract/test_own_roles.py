@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mlcore.repos.users import users
+from mlcore.auth.permissions import Grant
+from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
 from tests.contract.logins import ADMIN, Logins, named
 
@@ -75,8 +76,14 @@ def test_grants_and_roles_are_listed_in_the_order_of_their_creation(store: Store
         grant = {"username": "holder", "resource_type": kind, "resource_id": resource}
         assert logins.ask(ADMIN, "POST", f"{path}grant", permission="READ", **grant).body == {}
         time.sleep(0.002)  # grants have a time in milliseconds
+    # A change or a renaming leaves a grant in its place.
+    for kind, resource in (("experiment", "2"), ("registered_model", "z")):
+        grants.change(users.get("holder"), "default", Grant(kind, resource, "EDIT"))
+    grants.transfer("default", "registered_model", "z", "y")
+    wanted[0] = ("registered_model", "y")
     assigned = {"username": "holder", "role_id": role["id"]}
     assert logins.ask(ADMIN, "POST", "3.0/mlflow/roles/assign", **assigned).status == 200
     listed = logins.ask(ADMIN, "GET", f"{path}list", username="holder").body["permissions"]
     rows = [(row["resource_type"], row["resource_pattern"]) for row in listed]
     assert rows == [("experiment", "9"), *wanted]
+    assert [row["permission"] for row in listed] == ["READ", "EDIT", "EDIT", "READ", "READ"]

@@ -26,7 +26,9 @@ class User(Item):
 
 class GrantItem(IndexedItem):
     """Base of a user's permission on a resource, or (``*``) on all resources of a type; ``user_id``
-    distinguishes a user from a former one of the same name."""
+    distinguishes a user from a former one of the same name. ``updated_at`` is when the user got
+    a permission on the resource, by which lists are ordered: a change of the level leaves it, but
+    one by release 0.1.0 sets it."""
 
     username = TextAttribute()
     user_id = IntAttribute()

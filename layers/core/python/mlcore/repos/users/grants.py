@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
-from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.users import User
@@ -43,10 +43,15 @@ def put(user: User, workspace: str, grant: Grant) -> None:
     table.transact(granting(user, workspace, grant), new_ulid())
 
 
-def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
+def granting(user: User, workspace: str, grant: Grant, granted_at: int | None = None) -> list[Put]:
     """Returns the puts of items that create or replace a user's grant (the permission on a
-    resource), for a larger transaction."""
-    return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
+    resource), for a larger transaction.
+
+    Args:
+        granted_at: when the user got it, by which the user's grants are ordered, in milliseconds
+            since the epoch; None for now.
+    """
+    return [Put(_item(user, workspace, grant, granted_at)), _listing(user, workspace, grant)]
 
 
 def create(user: User, workspace: str, grant: Grant) -> None:
@@ -61,12 +66,14 @@ def create(user: User, workspace: str, grant: Grant) -> None:
 
 
 def change(user: User, workspace: str, grant: Grant) -> None:
-    """Changes the permission of a user's grant. Raises GrantMissing if the user has no grant on the
-    resource pattern of ``grant``."""
-    mine = ConditionExpression()
-    mine.require_equal(UserGrant.user_id, user.user_id)
+    """Changes the permission of a user's grant, which keeps its place among the user's grants.
+    Raises GrantMissing if the user has no grant on the resource pattern of ``grant``."""
+    key = keys.user_grant(user.username, workspace, grant.resource_type, grant.resource_pattern)
+    changed = Update()
+    changed.set(UserGrant.permission, grant.permission)
+    changed.require_equal(UserGrant.user_id, user.user_id)
     try:
-        table.put(_item(user, workspace, grant), mine)
+        table.update(key, changed)
     except ConditionFailed as failed:
         raise GrantMissing from failed
 
@@ -118,7 +125,7 @@ def transfer_operations(
         if new_id is not None:
             user = User(item.user_id, name, "", False, {})
             grant = Grant(resource_type, new_id, item.permission)
-            move += granting(user, workspace, grant)
+            move += granting(user, workspace, grant, item.updated_at)
         moves.append(move)
     return moves
 
@@ -152,7 +159,7 @@ def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
     return [Grantee.of(item).username for item in table.query_all(pk)]
 
 
-def _item(user: User, workspace: str, grant: Grant) -> Raw:
+def _item(user: User, workspace: str, grant: Grant, granted_at: int | None = None) -> Raw:
     resource_type, pattern, permission = grant
     key = keys.user_grant(user.username, workspace, resource_type, pattern)
     model: type[ExperimentPermission | ModelPermission | UserGrant] = UserGrant
@@ -172,7 +179,7 @@ def _item(user: User, workspace: str, grant: Grant) -> Raw:
         resource_type=resource_type,
         resource_pattern=pattern,
         permission=permission,
-        updated_at=now_ms(),
+        updated_at=now_ms() if granted_at is None else granted_at,
         **extra,
     )
     return made.serialize()

@@ -262,7 +262,7 @@ def _profile(items: Sequence[Raw]) -> Profile | None:
 
 
 def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
-    """Yields the user's own grants, those that were granted or changed last at the end."""
+    """Yields the user's own grants in the order in which they were granted."""
     grants = [UserGrant.of(item) for item in items if Item.of(item).type in _GRANTS]
     for held in sorted(grants, key=lambda grant: grant.updated_at or 0):
         if held.user_id == user.user_id:
