@@ -140,6 +140,8 @@ class GatewayUsage(Item):
     yet."""
     requests = IntAttribute()
     tokens = IntAttribute()
+    last_addition = TextAttribute(null=True)
+    """The id of the last write, by which a repeated one is recognized."""
 
 
 class GatewayOpenCalls(Item):

@@ -201,3 +201,5 @@ class CallerUsage(Item):
     pattern = keys.CALLER_USAGE
 
     requests = IntAttribute()
+    last_addition = TextAttribute(null=True)
+    """The id of the last addition, by which a repeated one is recognized."""

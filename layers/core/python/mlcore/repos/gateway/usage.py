@@ -11,6 +11,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.gateway_limits import CallLimits
 from mlcore.errors import TemporarilyUnavailable
+from mlcore.ids import new_ulid
 from mlcore.models.gateway import GatewayUsage
 
 MINUTE_MS: Final = 60_000
@@ -134,7 +135,8 @@ def count(
 ) -> CountedUsage:
     """Counts requests and tokens of the AI gateway, in one write; two when a minute begins. Tokens
     that are reserved for open calls count only until the end of the minute, so a process that dies
-    does not keep them reserved.
+    does not keep them reserved. If the answer to a write is lost and the write repeated, it counts
+    once; twice only if another process has counted to the target in between.
 
     Args:
         target: to what the amounts are counted, such as ``user:ann``.
@@ -149,6 +151,7 @@ def count(
             succeed as the limit allows.
         TemporarilyUnavailable: every attempt failed, although no limit is reached.
     """
+    addition = new_ulid()
     day, minute = now // DAY_MS * DAY_MS, now // MINUTE_MS * MINUTE_MS
     key = keys.gateway_usage(target, day)
     begins_minute = False
@@ -159,6 +162,8 @@ def count(
         )
         update.set(GatewayUsage.updated_at, now)
         update.set(GatewayUsage.ttl, (day + DAY_MS) // 1000 + KEPT_SECONDS)
+        update.set(GatewayUsage.last_addition, addition)
+        update.require_absent_or_other(GatewayUsage.last_addition, addition)
         try:
             item = GatewayUsage.of(table.update(key, update, returning=True))
         except ConditionFailed as failure:
@@ -166,6 +171,8 @@ def count(
                 begins_minute = True
                 continue
             item = GatewayUsage.of(failure.item)
+            if item.last_addition == addition:  # as an attempt whose answer was lost left it
+                return CountedUsage(claim, usage_of(item, minute), minute)
             # The clock of another process may be ahead: its minute counts.
             minute = max(minute, item.minute)
             used = usage_of(item, minute)

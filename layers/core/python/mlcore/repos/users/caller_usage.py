@@ -8,8 +8,9 @@ from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Update
+from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
-from mlcore.ids import now_ms
+from mlcore.ids import new_ulid, now_ms
 from mlcore.models.users import CallerUsage
 
 DAY_MS: Final = 24 * 3600 * 1000
@@ -31,8 +32,8 @@ def totals(targets: Sequence[str], day: int) -> list[int]:
 
 def add(target: str, day: int, requests: int) -> int:
     """Adds requests to a target's total of the day and returns the new total, in one write of one
-    unit. If the answer of the write is lost, the write is repeated, and its requests may count
-    twice.
+    unit. If the answer to the write is lost and the write repeated, its requests count once; twice
+    only if another process has added to the total in between.
 
     Args:
         target: for what requests are counted, such as ``user:ann``.
@@ -43,5 +44,13 @@ def add(target: str, day: int, requests: int) -> int:
     update.set(CallerUsage.updated_at, now_ms())
     update.set(CallerUsage.ttl, (day + DAY_MS) // 1000 + KEPT_SECONDS)
     update.add(CallerUsage.requests, requests)
-    key = keys.caller_usage(target, day)
-    return CallerUsage.of(table.update(key, update, returning=True)).requests
+    addition = new_ulid()
+    update.set(CallerUsage.last_addition, addition)
+    update.require_absent_or_other(CallerUsage.last_addition, addition)
+    try:
+        item = table.update(keys.caller_usage(target, day), update, returning=True)
+    except ConditionFailed as failed:
+        if failed.item is None:
+            raise
+        item = failed.item  # as the first attempt of this write left it
+    return CallerUsage.of(item).requests
