@@ -17,9 +17,9 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
 class RequestCounter:
-    """Counts the DynamoDB requests that a handler makes in the current thread, as the client in the
-    core layer (``mlcore.db.table``) measures them. If it does not measure, the count is None, and
-    the local server's log shows no number.
+    """Counts the DynamoDB requests that a handler makes in the current thread, as the core layer
+    (``mlcore.db.capacity``) measures them. If it does not measure, the count is None, and the local
+    server's log shows no number.
     """
 
     def __init__(self) -> None:
@@ -30,8 +30,8 @@ class RequestCounter:
         if not self._is_loaded:
             self._is_loaded = True
             try:
-                self._last_measurement = import_module("mlcore.db.table").table.last_measurement
-            except Exception:
+                self._last_measurement = import_module("mlcore.db.capacity").last_measurement
+            except ImportError:
                 self._last_measurement = None
         return self._last_measurement() if self._last_measurement is not None else None
 

@@ -13,6 +13,7 @@ from mlcore.entities.evaluation.jobs import Creator, Job
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.evaluation import datasets, jobs
 from mlcore.repos.workspaces import workspaces
+from tests.contract import stored_job
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import new_dataset, sent, upsert
 
@@ -127,7 +128,7 @@ class DatasetsWorld:
     def submit(self) -> None:
         params = {"experiment_id": "7", "q": self.rng.choice(VALUES)}
         job = jobs.new(self.rng.choice((HOME, AWAY)), "invoke_scorer", params, 3, Creator("ann"))
-        jobs.create(job)
+        stored_job.store(job)
         self.jobs[job.job_id] = job
 
     def change_job(self) -> None:

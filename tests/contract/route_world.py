@@ -24,6 +24,7 @@ from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import api_keys, scim_groups, scim_users, users
+from tests.contract import stored_job
 from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
 from tests.contract.stored_job import optimization_job
@@ -341,7 +342,7 @@ class World:
         made = self.made("POST", "/3.0/mlflow/issues", **issue)
         self.names["issue_id"] = made["issue"]["issue_id"]
         self.names["job_id"] = jobs.new_id()
-        jobs.create(optimization_job(self.names["job_id"], self.names))
+        stored_job.store(optimization_job(self.names["job_id"], self.names))
 
     def _user(self) -> None:
         self.names["user"] = f"ann-{self.names['experiment']}"

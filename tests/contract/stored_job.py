@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mlcore.db.table import table
 from mlcore.entities.evaluation.jobs import OPTIMIZE_PROMPT, PENDING, Job
 from mlcore.ids import now_ms
+from mlcore.repos.evaluation import jobs
 
 _JOBS: Final = "/3.0/mlflow/prompt-optimization/jobs"
 _OF_EXPERIMENT: Final = {"experiment_id": "{experiment}"}
@@ -37,3 +39,7 @@ def optimization_job(job_id: str, names: Mapping[str, str]) -> Job:
     }
     now = now_ms()
     return Job(job_id, "default", OPTIMIZE_PROMPT, params, PENDING, now, now)
+
+
+def store(job: Job) -> None:
+    table.put(*jobs.creation(job))

@@ -14,6 +14,7 @@ import pytest
 
 from mlcore.entities.evaluation.jobs import Creator
 from mlcore.repos.evaluation import jobs
+from tests.contract import stored_job
 from tests.contract.conftest import Store
 from tests.contract.datasets_world import DatasetsWorld
 from tests.contract.evaluation_calls import new_dataset, sent, upsert
@@ -92,7 +93,9 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
         "source": {"source_type": "TRACE", "source_data": {"trace_id": "tr-1"}},
     }
     assert upsert(dataset_id, record).status == 200
-    jobs.create(jobs.new("default", "invoke_scorer", {"experiment_id": "7"}, 3, Creator("ann")))
+    stored_job.store(
+        jobs.new("default", "invoke_scorer", {"experiment_id": "7"}, 3, Creator("ann"))
+    )
     tables.follow()
     time = polars.Datetime("us", "UTC")
     times = {"create_time", "last_update_time", "update_time"}
@@ -149,7 +152,7 @@ def test_who_may_not_read_a_workspace_learns_nothing_of_its_datasets(
 ) -> None:
     """Neither by counting and guessing nor by an error."""
     assert upsert(new_dataset(), {"inputs": {"q": "secret"}}).status == 200
-    jobs.create(jobs.new("default", "secret", {}, 1, Creator("ann")))
+    stored_job.store(jobs.new("default", "secret", {}, 1, Creator("ann")))
     tables.follow()
     columns = dict(zip(TABLES, ("name", "inputs", "job_name"), strict=True))
     for table in columns:

@@ -12,6 +12,7 @@ from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
+from tests.contract import stored_job
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import new_dataset, sent, upsert
 from tests.contract.judges_world import builtin, judge
@@ -152,7 +153,7 @@ def test_jobs_of_others_and_jobs_that_do_not_exist(
     other_kind = jobs.new_id()
     now = now_ms()
     params = {"experiment_id": world.experiment}
-    jobs.create(Job(other_kind, "default", "invoke_scorer", params, PENDING, now, now))
+    stored_job.store(Job(other_kind, "default", "invoke_scorer", params, PENDING, now, now))
     stranger = Member("stranger", monkeypatch)
     reader = Member("reader", monkeypatch, Grant("experiment", world.experiment, "READ"))
     editor = Member("editor", monkeypatch, Grant("experiment", world.experiment, "EDIT"))

@@ -21,7 +21,7 @@ from mlcore.repos.evaluation import jobs
 from mlcore.repos.removal import permanent_deletion, workspace_moves
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import storage
-from tests.contract import evaluation_calls, registry_calls
+from tests.contract import evaluation_calls, registry_calls, stored_job
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span, tell
@@ -305,7 +305,7 @@ def _entities(store: Store) -> tuple[str, str, str]:
     dataset_id = evaluation_calls.new_dataset(tags=json.dumps({"state": "first"}))
     evaluation_calls.upsert(dataset_id, {"inputs": {"q": 1}, "outputs": "first"})
     job = jobs.new("default", "invoke_scorer", {}, 3, Creator("ann"))
-    jobs.create(job)
+    stored_job.store(job)
     return name, dataset_id, job.job_id
 
 

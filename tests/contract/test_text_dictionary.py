@@ -37,7 +37,8 @@ class Holders:
     def comes(self, run_id: str, settled: set[str]) -> None:
         item = text_items.item(self.of(run_id), ANNIE, 1)
         table.batch_write([item])
-        text_dictionary.complete([item])
+        for page, entries in text_dictionary.missing_entries([item]):
+            text_dictionary.put_all(dictionary_page.add_entries(page, entries))
         settled.add(run_id)  # its mark goes
 
     def leaves(self, run_id: str) -> None:

@@ -138,14 +138,6 @@ def items_beside(first_page: Page, entries: Iterable[DictionaryEntry]) -> list[R
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 
 
-def complete(fts_items: Iterable[Raw]) -> None:
-    """Adds to the full-text dictionary those texts of FTS items that it lacks. The caller must have
-    put the FTS items before. One BatchGetItem per hundred keys, then writes for the missing
-    texts."""
-    for page, entries in missing_entries(fts_items):
-        put_all(dictionary_page.add_entries(page, entries))
-
-
 def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[DictionaryEntry]]]:
     """Returns, for each experiment whose full-text dictionary lacks entries for the given FTS
     items, the dictionary's first page (None if there is none) and these entries. One BatchGetItem

@@ -112,11 +112,6 @@ def enqueue(job: Job) -> None:
         raise errors.RequestLimitExceeded(error.message) from error
 
 
-def create(job: Job) -> None:
-    """Stores a new evaluation job. Raises InvalidParameterValue if its params are too large."""
-    table.put(*creation(job))
-
-
 def creation(job: Job) -> Put:
     """Returns the put of a new job, for a transaction. Raises InvalidParameterValue if its params
     are too large."""
