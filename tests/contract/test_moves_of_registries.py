@@ -24,7 +24,7 @@ from mlcore.entities.skills import (
 )
 from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.entities.workspaces import Workspace
-from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import mcp_servers, skills, webhooks
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import versioned_moves, workspaces
@@ -261,3 +261,21 @@ def test_a_move_overwrites_nothing_of_that_name(world: Any, named: str) -> None:
     for _, created in meetings(prepare):
         if created is None:
             assert "new" in str(kind.content("default", places[-1][1]))
+
+
+@pytest.mark.parametrize("named", ["server", "skill"])
+def test_an_entity_that_has_more_than_its_twin_is_not_given_up(world: Any, named: str) -> None:
+    """The default workspace has one with the same name and time, for example from an import of the
+    same server before."""
+    kind, repo = KINDS[named], {"server": mcp_servers, "skill": skills}[named]
+    for changed in ({"description": "new", "last_updated_at": MADE + 1}, {"versions": {}}):
+        workspace, name = made(kind)
+        kind.make("default", name)
+        changing = kind.find("default" if "versions" in changed else workspace, name)
+        repo.write(changing._replace(**changed))
+        here = kind.find(workspace, name)
+        content = kind.content(workspace, name)
+        assert repo.is_taken(here, "default")
+        with pytest.raises(WriteConflict):
+            repo.move(here, "default")
+        assert kind.content(workspace, name) == content

@@ -161,7 +161,18 @@ def is_taken(server: MCPServer, workspace: str) -> bool:
     """Whether a workspace has an MCP server of the same name that is another one: not the copy that
     release 0.1.0 made before it was interrupted."""
     other = None if server.is_moved else find(workspace, server.name)
-    return other is not None and other.created_at != server.created_at
+    return other is not None and not _is_copy(other, server)
+
+
+def _is_copy(other: MCPServer, server: MCPServer) -> bool:
+    """Whether an MCP server in another workspace may be the copy of ``server`` that release 0.1.0
+    made, changed or not: it lacks nothing that ``server`` got since. A repeated import creates
+    servers with equal times, too."""
+    return (
+        other.created_at == server.created_at
+        and other.last_updated_at >= server.last_updated_at
+        and other.versions.keys() >= server.versions.keys()
+    )
 
 
 def move(server: MCPServer, workspace: str) -> None:
@@ -175,7 +186,7 @@ def move(server: MCPServer, workspace: str) -> None:
     stored = _server(server.workspace, raw)
     if stored.is_moved or versioned_moves.execute(
         _moving(raw, stored, workspace),
-        lambda other: ServerItem.of(other).created_at == stored.created_at,
+        lambda other: _is_copy(_server(workspace, other), stored),
     ):
         left = find(server.workspace, server.name)
         if left is not None:

@@ -187,7 +187,18 @@ def is_taken(skill: Skill, workspace: str) -> bool:
     """Whether another skill in ``workspace`` has the name of ``skill``. A copy of ``skill`` that
     release 0.1.0 made there before it was interrupted does not count."""
     other = None if skill.is_moved else find(workspace, skill.identity)
-    return other is not None and other.created_at != skill.created_at
+    return other is not None and not _is_copy(other, skill)
+
+
+def _is_copy(other: Skill, skill: Skill) -> bool:
+    """Whether a skill in another workspace may be the copy of ``skill`` that release 0.1.0 made,
+    changed or not: it lacks nothing that ``skill`` got since. A repeated import creates skills with
+    equal times, too."""
+    return (
+        other.created_at == skill.created_at
+        and other.last_updated_at >= skill.last_updated_at
+        and other.versions.keys() >= skill.versions.keys()
+    )
 
 
 def move(skill: Skill, workspace: str) -> None:
@@ -200,7 +211,7 @@ def move(skill: Skill, workspace: str) -> None:
     stored = _skill(skill.workspace, raw)
     if stored.is_moved or versioned_moves.execute(
         _moving(raw, stored, workspace),
-        lambda other: SkillItem.of(other).created_at == stored.created_at,
+        lambda other: _is_copy(_skill(workspace, other), stored),
     ):
         left = find(skill.workspace, skill.identity)
         if left is not None:
