@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.repos.removal import workspace_moves
 from tests.contract.conftest import Store
 from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.kubeflow_api import KubeflowApi
@@ -29,7 +31,8 @@ class Scene:
         self.api = KubeflowApi(workspace=self.workspace)
         self.model = self.api.model(self.workspace)["id"]
         self.version = self.api.version(self.model, "1")["id"]
-        self.experiment = self.api.post("experiments", name=self.workspace)["id"]
+        body = {"name": self.workspace, "externalId": f"old {self.workspace}"}
+        self.experiment = self.api.post("experiments", **body)["id"]
         self.run = self.api.post("experiment_runs", name="r", experimentId=self.experiment)["id"]
 
     def of_mlflow(self, path: str, **fields: Any) -> None:
@@ -105,27 +108,42 @@ def test_what_meets_a_move_is_moved_or_refused(world: Store, named: str, first: 
         def move() -> int:
             return ask("DELETE", f"{V3}/{scene.workspace}", mode="SET_DEFAULT").status
 
-        acts = act(scene), move
-        return acts if first == "act" else (acts[1], acts[0])
+        def move_experiment() -> int:
+            def attempt() -> None:
+                workspace_moves.experiment(scene.experiment, "default")
+
+            retry_on_conflict("experiment", attempt)
+            return 204
+
+        return (act(scene), move) if first == "act" else (move_experiment, act(scene))
 
     wrong: list[Any] = []
     for answers in meetings(prepare):
         status, removed = answers if first == "act" else reversed(answers)
         assert removed == 204, removed
+        if first == "move":
+            assert ask("DELETE", f"{V3}/{scenes[-1].workspace}", mode="SET_DEFAULT").status == 204
         assert status in {200, 201, 404}, status
         if kind and status != 404:
             external = scenes[-1].workspace
             if here.ask("GET", kind, None, externalId=external).status != 200:
                 wrong.append((external, "was", status, "and is not found"))
+    items = world.direct.scan(TableName=world.table)["Items"]
     wrong += [
         (path, entity["id"], "is listed, but missing")
         for path in KINDS
         for entity in here.items(path)
         if here.ask("GET", f"{path}/{entity['id']}").status != 200
     ]
+    locks = [item["PK"]["S"].split("#") for item in items if item["type"]["S"] == "external_id"]
+    wrong += [
+        (lock, "is held by an entity without it")
+        for lock in locks
+        if here.get(lock[2], externalId=lock[3]).get("externalId") != lock[3]
+    ]
     wrong += [
         (item["PK"]["S"], item["SK"]["S"], name, value["S"])
-        for item in world.direct.scan(TableName=world.table)["Items"]
+        for item in items
         for name, value in item.items()
         if (name == "workspace" and value["S"].startswith("team-"))
         or (name in INDEXED and value["S"].split("#")[1].startswith("team-"))

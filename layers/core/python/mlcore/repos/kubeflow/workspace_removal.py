@@ -118,10 +118,11 @@ def _move_shared(reference: ContextRef, target: str) -> None:
         change.add(model.version, 1)  # else a request that has read it could give it an external id
         change.require_equal(model.number, number)
         moved_keys.require_external_id(change, model.external_id, external_id)
-        if not moved_keys.move_external_id(workspace, target, kind, external_id, number):
+        external = moved_keys.external_id_move(workspace, target, kind, external_id, number)
+        if not external.is_kept:
             change.remove(model.external_id)
         moved_keys.set_list_partitions(change, raw, workspace, target, kind)
-        operations.append(ItemUpdate(key_of_item(raw), change))
+        operations += [ItemUpdate(key_of_item(raw), change), *external.operations]
     _write(operations)
 
 
@@ -129,7 +130,8 @@ def _move_own(raw: Raw, target: str) -> None:
     item = NumberedItem.of(raw)
     workspace, kind = item.workspace, item.kind
     update = Update()
-    if not moved_keys.move_external_id(workspace, target, kind, item.external_id, item.number):
+    external = moved_keys.external_id_move(workspace, target, kind, item.external_id, item.number)
+    if not external.is_kept:
         update.remove(NumberedItem.external_id)
     update.add(NumberedItem.version, 1)
     update.set(NumberedItem.updated_at, now_ms())
@@ -137,7 +139,7 @@ def _move_own(raw: Raw, target: str) -> None:
     update.require_equal(NumberedItem.workspace, workspace)
     moved_keys.require_external_id(update, NumberedItem.external_id, item.external_id)
     moved_keys.set_list_partitions(update, raw, workspace, target, entities.list_kind(kind))
-    operations: list[Operation] = [ItemUpdate(key_of_item(raw), update)]
+    operations: list[Operation] = [ItemUpdate(key_of_item(raw), update), *external.operations]
     if kind == kinds.SERVING_ENVIRONMENT.name:
         key = keys.context_name(target, kind, item.name)
         name = ContextName(PK=key.pk, SK=key.sk, number=item.number, updated_at=now_ms(), version=1)

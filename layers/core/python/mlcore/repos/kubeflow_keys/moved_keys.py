@@ -4,48 +4,59 @@ partitions of the indexes that list it."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mlcore.db import keys
 from mlcore.db.attribute_types import TextAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
-from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import table
+from mlcore.db.table import Operation, Put, table
 from mlcore.ids import now_ms
 from mlcore.models.base import IndexedItem
 from mlcore.models.kubeflow import ContextRef, ExternalId
 from mlcore.repos.kubeflow_keys import context_items
 
 
-def move_external_id(
+class ExternalIdMove(NamedTuple):
+    """How the external id of an entity moves with the entity."""
+
+    is_kept: bool
+    """False if another entity has the external id in the other workspace: then the moved entity
+    must lose it."""
+    operations: list[Operation]
+    """Move its lock, in the transaction that moves the entity; they fail if another entity takes
+    the external id meanwhile."""
+
+
+def external_id_move(
     workspace: str, target: str, kind: str, external_id: str | None, number: int | None
-) -> bool:
-    """Moves the lock of an entity's external id to another workspace. Returns False if another
-    entity has the external id there: then the moved entity must lose it. Idempotent.
+) -> ExternalIdMove:
+    """Returns how an entity's external id moves to another workspace. Two consistent GetItem; none
+    for an entity without external id.
 
     Args:
         number: the entity's Kubeflow number; None if it has none.
     """
     if number is None or not external_id:
-        return True
+        return ExternalIdMove(True, [])
+    operations: list[Operation] = [
+        *context_items.own_external_id(workspace, kind, external_id, number)
+    ]
     key = keys.external_id(target, kind, external_id)
+    there = table.get(key)
+    if there is not None and ExternalId.of(there).number != number:
+        return ExternalIdMove(False, operations)
     lock = ExternalId(PK=key.pk, SK=key.sk, number=number, updated_at=now_ms(), version=1)
     free = ConditionExpression()
     free.require_absent_or_equal(ExternalId.number, number)
-    try:
-        table.put(lock.serialize(), free)
-    except ConditionFailed:
-        is_kept = False
-    else:
-        is_kept = True
-    context_items.delete(context_items.own_external_id(workspace, kind, external_id, number))
-    return is_kept
+    return ExternalIdMove(True, [*operations, Put(lock.serialize(), free)])
 
 
 def require_external_id(
     update: Update, attribute: TextAttribute[str | None], external_id: str | None
 ) -> None:
     """Adds to the update that moves an entity the condition that its external id is the one whose
-    lock is moved (:func:`move_external_id`)."""
+    lock is moved (:func:`external_id_move`)."""
     if external_id is None:
         update.require_absent(attribute)
     else:

@@ -80,7 +80,8 @@ def experiment(experiment_id: str, workspace: str) -> None:
         moved_number = [ItemUpdate(keys.context_ref(item.number), reference)]
     number = item.number or (int(experiment_id) if experiment_id.isdecimal() else None)
     moved_keys.require_external_id(change, Experiment.external_id, item.external_id)
-    if not moved_keys.move_external_id(old, workspace, item.type, item.external_id, number):
+    external = moved_keys.external_id_move(old, workspace, item.type, item.external_id, number)
+    if not external.is_kept:
         change.remove(Experiment.external_id)
     # Before the experiment moves: after a kill in between, it is still here and the call is
     # repeated.
@@ -93,6 +94,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
                 ItemUpdate(key, change),
                 *location_list.of_moved(experiment_id, item.artifact_location, old),
                 *moved_number,
+                *external.operations,
             ],
             new_ulid(),
         )
@@ -134,12 +136,13 @@ def registered_model(key: Key, workspace: str) -> None:
     if item.number is not None:
         old = item.workspace
         external_id, number = item.external_id, item.number
-        if not moved_keys.move_external_id(old, workspace, item.type, external_id, number):
+        external = moved_keys.external_id_move(old, workspace, item.type, external_id, number)
+        if not external.is_kept:
             moved.pop(RegisteredModel.external_id.attr_name, None)
         listed = moved_keys.list_partitions(raw, old, workspace, item.type)
         moved |= {attribute.attr_name: attribute.raw(pk) for attribute, pk in listed}
         reference = moved_keys.reference_update(old, workspace, target)
-        moved_number = [ItemUpdate(keys.context_ref(item.number), reference)]
+        moved_number = [ItemUpdate(keys.context_ref(item.number), reference), *external.operations]
     absent, unchanged, mine = ConditionExpression(), ConditionExpression(), Update()
     absent.require_absent(RegisteredModel.PK)
     unchanged.require_equal(RegisteredModel.version, item.version)
