@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from mlcore.db import keys
 from mlcore.db.keys.kubeflow import KUBEFLOW_PATTERNS
+from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.interleaved_calls import Act, meetings
@@ -118,6 +120,25 @@ def test_nothing_stays_behind(world: Store, mode: str) -> None:
         assert {status for status, body in shown(name, paths) if body.get("items", True)} <= {404}
         if not is_killed:
             break
+
+
+def test_what_meets_a_taken_name_stays_as_it_is(world: Store) -> None:
+    """A name of the default workspace that is taken after the removal's check."""
+    assert ask("POST", V3, {"name": "team"}).status == 201
+    paths = furnish("team", "kept")
+    api, team = KubeflowApi(workspace="default"), KubeflowApi(workspace="team")
+    api.model("kept")
+    api.post("experiments", name="kept")
+    before, lists, of_default = shown("team", paths), listed("team"), listed("default")
+    key = keys.registered_model("team", "kept")
+    with pytest.raises(workspace_moves.NameTakenInTarget):
+        workspace_moves.registered_model(key, "default")
+    experiment = team.get("experiment", name="kept")["id"]
+    with pytest.raises(workspace_moves.NameTakenInTarget):
+        workspace_moves.experiment(experiment, "default")
+    assert shown("team", paths) == before
+    assert listed("team") == lists
+    assert listed("default") == of_default
 
 
 def test_an_external_id_that_is_taken_is_lost(world: Store) -> None:
