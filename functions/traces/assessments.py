@@ -209,7 +209,7 @@ def _expectation(fields: m.Assessment) -> Any:
                 "Only JSON_FORMAT is supported."
             )
         try:
-            value = parse_json_text(serialized.value, lone_surrogates=True)
+            value = parse_json_text(serialized.value)
         except ValueError:
             raise errors.InvalidParameterValue("The serialized value is not JSON.") from None
     if value is None:

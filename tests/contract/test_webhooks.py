@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from base64 import b64encode
 from collections import Counter
 
 import pytest
@@ -134,6 +136,28 @@ def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[Delive
         ("model_version_tag.set", "b", "x"),
         ("model_version_tag.set", "c", "2"),
     ]
+
+
+def test_a_message_is_never_too_large_for_the_queue(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies: list[str] = []
+    monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
+    monkeypatch.setattr(
+        queues, "send", lambda _, messages: bodies.extend(queued.body for queued in messages)
+    )
+    webhooks.put(webhook("w"))
+    rng = random.Random(7)
+    texts = [b64encode(rng.randbytes(72_000)).decode() for _ in range(14)]
+    tags = [{"key": f"t{number}", "value": text} for number, text in enumerate(texts)]
+    fields = {"name": "m", "tags": tags, "description": "long"}
+    with following(store) as stream:
+        assert store.api.ask("POST", "registered-models/create", **fields).status == 200
+        assert indexer.app.index(stream.fresh()) is None
+    [body] = bodies
+    assert len(body) < 2**20  # SQS accepts no more
+    data = delivery_message.parse(body).data
+    assert (data["name"], data["tags"], data["description"]) == ("m", {}, "long")
 
 
 def test_a_queue_that_is_down_brings_the_records_back(

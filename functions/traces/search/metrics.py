@@ -24,7 +24,7 @@ from mlcore.repos.traces.traces_by_time import Window
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
 from mlcore.search.trace_metrics import MetricFilter, MetricQuery, MetricRow
-from mlcore.spans.trace_totals import finite_number
+from mlcore.spans.trace_totals import finite_number, token_count
 from mlcore.wire.json_text import load_json
 from traces import messages as m
 
@@ -146,7 +146,7 @@ def _row_of_trace(trace: Trace, query: MetricQuery) -> MetricRow:
     elif query.metric == language.LATENCY:
         value = trace.execution_duration
     elif query.metric in language.TOKENS:
-        value = _amounts(trace, reserved_tags.TRACE_TOKEN_USAGE).get(query.metric)
+        value = token_count(_amounts(trace, reserved_tags.TRACE_TOKEN_USAGE).get(query.metric))
     dimensions = {
         "trace_name": trace.tags.get(reserved_tags.TRACE_NAME),
         "trace_status": trace.state,
@@ -213,12 +213,18 @@ def _row_of_span(node: span_packs.Node, query: MetricQuery) -> MetricRow:
         value = finite_number((node[_COST] or {}).get(query.metric))
     dimensions = {
         "span_name": node[_NAME],
-        "span_type": node[_TYPE],
+        "span_type": _text(node[_TYPE]),
         "span_status": node[_STATUS],
         "span_model_name": node[_MODEL],
         "span_model_provider": node[_PROVIDER],
     }
     return MetricRow(node[_START] / 1_000_000, dimensions, value)
+
+
+def _text(value: Any) -> str | None:
+    """Returns a text unchanged and any other value as JSON: clients may send any value as the type
+    of a span, and values of several types can be neither grouped nor sorted together."""
+    return value if isinstance(value, str | None) else json.dumps(value)
 
 
 def _inside(row: MetricRow, window: Window) -> bool:

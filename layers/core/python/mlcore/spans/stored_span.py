@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mlcore import reserved_tags
 from mlcore.spans.attribute_values import json_value
 from mlcore.spans.names import SPAN_COST
+from mlcore.wire.json_text import storable
 
 if TYPE_CHECKING:
     from mlcore.repos.traces.span_packs import Node
@@ -56,7 +57,8 @@ def hexadecimal(text: str) -> str:
 
 
 def text_of(value: Any) -> Any:
-    """Returns the text inside a JSON text (``'"a"'`` gives ``a``); any other value unchanged."""
+    """Returns the text inside a JSON text (``'"a"'`` gives ``a``), with ``?`` for each unpaired
+    surrogate; any other value unchanged."""
     # Parsing takes most of the time of converting spans. So values that are no strings (the large
     # ones are objects) and strings without escapes are not parsed.
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value):
@@ -64,7 +66,7 @@ def text_of(value: Any) -> Any:
     if not isinstance(value, str) or not value.lstrip(" \t\n\r").startswith('"'):
         return value
     parsed = json_value(value)
-    return parsed if isinstance(parsed, str) else value
+    return storable(parsed) if isinstance(parsed, str) else value
 
 
 def base64_id(number: int, length: int) -> str:

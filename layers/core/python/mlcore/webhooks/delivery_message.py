@@ -13,6 +13,9 @@ from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
 """Longer messages are compressed: a prompt with its tags may exceed the size limit of the queue."""
+MAX_BYTES: Final = 1_000_000
+"""Limit of a message, a little below that of SQS. A message that the queue refuses would fail the
+indexer's batch of stream records again and again."""
 
 TOPIC_FIELD: Final = "topic"
 """The field in the data of an alert's message with the topic to notify. Each topic gets a message
@@ -36,7 +39,17 @@ def delivery_id(event_id: str, webhook_id: str) -> str:
 
 def text(message: DeliveryMessage) -> str:
     """Returns the message of a webhook's delivery as ASCII text for the SQS queue; compressed if it
-    is long."""
+    is long. If it is too long even so, its largest data, such as the tags, are left empty."""
+    data = dict(message.data)
+    encoded = _encoded(message)
+    while len(encoded) > MAX_BYTES:
+        largest = max(data, key=lambda name: len(json.dumps(data[name])))
+        data[largest] = {} if isinstance(data[largest], dict) else ""
+        encoded = _encoded(message._replace(data=data))
+    return encoded
+
+
+def _encoded(message: DeliveryMessage) -> str:
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:
         return text

@@ -43,9 +43,12 @@ def check_record(fields: Any) -> Json:
     if "inputs" in fields and fields["inputs"] is None:
         raise InvalidParameterValue("inputs must be provided")
     _source(fields.get("source"))
+    # The dataset's item names the user, too, in an attribute of its own.
+    user = (fields.get("tags") or {}).get(USER_TAG)
+    if not isinstance(user, str | None):
+        raise InvalidParameterValue(f"The tag '{USER_TAG}' of a dataset record must be a text.")
     try:
-        # The dataset's item names the user, too, in an attribute of its own.
-        check_storable((fields.get("tags") or {}).get(USER_TAG))
+        check_storable(user)
     except ValueError:
         raise InvalidParameterValue(
             f"The tag '{USER_TAG}' of a dataset record must be valid Unicode."

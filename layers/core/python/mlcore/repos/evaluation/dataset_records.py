@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
+from typing import Final
 
-from mlcore.db import item_size, keys
+from mlcore.db import failures, item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
@@ -19,6 +20,11 @@ from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
 from mlcore.repos.evaluation import datasets
 from mlcore.repos.item_deletion import delete_items
+
+MAX_JSON_BYTES: Final = 16_000_000
+"""Limit of a record's content as JSON, more than one request can send. It is compressed in its
+item, so without this limit requests that are merged into a record could make one of which the JSON
+fits into the memory of no reader, such as the publisher of the system tables."""
 
 RecordPosition = tuple[int, int, str]
 """Position of a record in its dataset: (creation time, number, id)."""
@@ -97,6 +103,9 @@ def _delete_all(dataset: EvaluationDataset) -> None:
 
 def _item(record: EvaluationRecord) -> Raw:
     key = keys.evaluation_record(record.dataset_id, record.record_id)
+    text = json.dumps(record.content, separators=(",", ":"))
+    if len(text) > MAX_JSON_BYTES:
+        raise failures.item_too_large()
     item = RecordItem(
         PK=key.pk,
         SK=key.sk,
@@ -104,7 +113,7 @@ def _item(record: EvaluationRecord) -> Raw:
         record_id=record.record_id,
         created_time=record.created_time,
         number=record.number,
-        data=zlib.compress(json.dumps(record.content, separators=(",", ":")).encode()),
+        data=zlib.compress(text.encode()),
         version=record.version + 1,
         updated_at=now_ms(),
     )

@@ -238,7 +238,9 @@ def _fitting(spans: list[Span]) -> Pack:
         [span.node for span in spans], ensure_ascii=False, separators=(",", ":")
     )
     suffix = blake2b(content, digest_size=16).hexdigest()
-    return Pack(suffix, len(spans), compressed(content), compressed(nodes_text.encode()))
+    # Unpaired surrogates become "?": a node has values of JSON texts, such as the type of a span.
+    nodes = nodes_text.encode("utf-8", "replace")
+    return Pack(suffix, len(spans), compressed(content), compressed(nodes))
 
 
 def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> Raw:
