@@ -103,7 +103,6 @@ def experiment(experiment_id: str, workspace: str) -> None:
         is_other = held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id
         if is_other and 2 not in failed.items:  # the experiment is as it was read, and stays
             _name_workspace(key.pk, old)
-            moved_keys.move_external_id(workspace, old, item.type, item.external_id, number)
             raise NameTakenInTarget(name) from failed
         raise WriteConflict from failed
     _name_workspace(key.pk, workspace)  # of models that were created meanwhile
@@ -163,10 +162,8 @@ def registered_model(key: Key, workspace: str) -> None:
     except TransactionFailed as failed:
         # If the model here has changed, too, the one in the target may be this model.
         if 1 not in failed.items and failed.items.get(0) is not None:
-            old = item.workspace
-            moved_keys.move_external_id(workspace, old, item.type, item.external_id, item.number)
             if not is_prompt(stored.model.tags):
-                list_keys.make_versions_listable(stored.home, item.incarnation, old)
+                list_keys.make_versions_listable(stored.home, item.incarnation, item.workspace)
             raise NameTakenInTarget(stored.model.name) from failed
         raise WriteConflict from failed
 
