@@ -2,7 +2,8 @@
 that did not fit into the transaction of the request.
 
 Routes name these functions in ``follow``; each is called with the caller's access, the message and
-the body of the answer. Otherwise old grants would apply to a later resource of the same name.
+the body of the answer. Otherwise old grants would apply to a later resource of the same name. The
+grants on a later model, MCP server or skill that somebody has made under the name meanwhile stay.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from mlcore.auth.permissions import (
 )
 from mlcore.entities.skills import SkillIdentity
 from mlcore.policies.access import Access
+from mlcore.repos import mcp_servers, skills
+from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants
+from mlcore.repos.users.grants import Since
 
 _MODEL_TYPES: Final = (REGISTERED_MODEL, PROMPT)
 
@@ -35,7 +39,8 @@ def model_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None
     if message.name == ANY:
         return
     for kind in _MODEL_TYPES:
-        grants.delete_on_resource(access.workspace, kind, message.name)
+        since = _since_of_model(access.workspace, message.name)
+        grants.delete_on_resource(access.workspace, kind, message.name, since)
 
 
 def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
@@ -43,7 +48,8 @@ def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None
     if message.name in (message.new_name, ANY):
         return
     for kind in _MODEL_TYPES:
-        grants.transfer(access.workspace, kind, message.name, message.new_name)
+        since = _since_of_model(access.workspace, message.name)
+        grants.transfer(access.workspace, kind, message.name, message.new_name, since)
 
 
 def scorer_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
@@ -68,9 +74,31 @@ def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> N
 
 
 def mcp_server_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
+    def since() -> int | None:
+        server = mcp_servers.find(access.workspace, message.name)
+        return None if server is None else server.created_at
+
+    grants.delete_on_resource(access.workspace, MCP_SERVER, message.name, since)
 
 
 def skill_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     identity = SkillIdentity(message.organization, message.name)
-    grants.delete_on_resource(access.workspace, SKILL, identity.resource_id)
+
+    def since() -> int | None:
+        skill = skills.find(access.workspace, identity)
+        return None if skill is None else skill.created_at
+
+    grants.delete_on_resource(access.workspace, SKILL, identity.resource_id, since)
+
+
+def _since_of_model(workspace: str, name: str) -> Since:
+    """Returns a function that returns since when another model has the name; 0 if another model was
+    renamed to it, because its grants were written before the rename."""
+
+    def since() -> int | None:
+        stored = registered_models.find(workspace, name)
+        if stored is None:
+            return None
+        return 0 if stored.renamed_at else stored.model.creation_timestamp
+
+    return since

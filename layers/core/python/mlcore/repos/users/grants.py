@@ -4,6 +4,7 @@ type. A second item for each grant lists the user among those who have a grant o
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
@@ -90,8 +91,26 @@ def delete(user: User, workspace: str, resource_type: str, resource_pattern: str
         raise GrantMissing from failed
 
 
-def delete_on_resource(workspace: str, resource_type: str, resource_id: str) -> None:
-    """Deletes all users' grants on a deleted resource."""
+Since = Callable[[], int | None]
+"""Returns since when (ms since the epoch) a resource has an id or name; None if there is none."""
+
+
+def _never() -> None:
+    return None
+
+
+def delete_on_resource(
+    workspace: str, resource_type: str, resource_id: str, since: Since = _never
+) -> None:
+    """Deletes all users' grants on a deleted resource, but not those on a later one.
+
+    Args:
+        since: for resources whose names are used again: called if there are grants, after they were
+            read. Grants that were written since then belong to the later resource.
+    """
+    if since is not _never:
+        _transfer(workspace, resource_type, resource_id, None, since)
+        return
     names = holders(workspace, resource_type, resource_id)
     places = [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     table.batch_write(deletes=places)
@@ -101,26 +120,42 @@ def delete_on_resource(workspace: str, resource_type: str, resource_id: str) -> 
 
 
 def transfer_operations(
-    workspace: str, resource_type: str, resource_id: str, new_id: str | None
+    workspace: str,
+    resource_type: str,
+    resource_id: str,
+    new_id: str | None,
+    since: Since = _never,
 ) -> list[list[Operation]]:
     """Returns for each user's grant on a resource the operations that transfer the grant to the
     resource ``new_id``, or delete it if ``new_id`` is None. A transaction with them fails if the
-    grant was changed since it was read."""
+    grant was written since it was read.
+
+    Args:
+        since: as for :func:`delete_on_resource`; grants on the later resource are left out.
+    """
     names = holders(workspace, resource_type, resource_id)
+    if not names:
+        return []
     items = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
+    later = since()
     moves: list[list[Operation]] = []
     for name, raw in zip(names, items, strict=True):
         listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
+        key = keys.user_grant(name, workspace, resource_type, resource_id)
+        same = ConditionExpression()
         if raw is None:
-            moves.append([listed])
+            same.require_absent(UserGrant.PK)  # it deletes nothing, and fails if there is a grant
+            moves.append([listed, Delete(key, same)])
             continue
         item = UserGrant.of(raw)
-        same = ConditionExpression()
+        if later is not None and (item.updated_at or 0) >= later:
+            continue
         same.require_equal(UserGrant.permission, item.permission)
         same.require_equal(UserGrant.user_id, item.user_id)
-        key = keys.user_grant(name, workspace, resource_type, resource_id)
+        if item.updated_at is not None:
+            same.require_equal(UserGrant.updated_at, item.updated_at)
         move: list[Operation] = [listed, Delete(key, same)]
         if new_id is not None:
             user = User(item.user_id, name, "", False, {})
@@ -144,10 +179,22 @@ def transfer_operations_of_model(
     return [operation for operations in moves[:GRANTS_AT_ONCE] for operation in operations]
 
 
-def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
+def transfer(
+    workspace: str, resource_type: str, resource_id: str, new_id: str, since: Since = _never
+) -> None:
     """Moves all users' grants on a resource to another resource (``new_id``), in one transaction
-    for each grant. A grant that is changed meanwhile stays."""
-    for operations in transfer_operations(workspace, resource_type, resource_id, new_id):
+    for each grant. A grant that is changed meanwhile stays.
+
+    Args:
+        since: as for :func:`delete_on_resource`.
+    """
+    _transfer(workspace, resource_type, resource_id, new_id, since)
+
+
+def _transfer(
+    workspace: str, resource_type: str, resource_id: str, new_id: str | None, since: Since
+) -> None:
+    for operations in transfer_operations(workspace, resource_type, resource_id, new_id, since):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):
             table.transact(operations, new_ulid())
