@@ -9,10 +9,11 @@ from collections import Counter
 import pytest
 
 import indexer.app
-from mlcore import queues
+from mlcore import file_removal_queue, queues
 from mlcore.entities.webhooks import ACTIONS, ACTIVE, EventName, Webhook
 from mlcore.entities.workspaces import Workspace
 from mlcore.errors import TemporarilyUnavailable
+from mlcore.file_removal_queue import Removal
 from mlcore.repos import webhooks
 from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import delivery_message
@@ -191,3 +192,15 @@ def test_a_workspace_sees_its_own(store: Store) -> None:
     assert changed is not None
     assert changed == webhooks.find("default", "w1")
     assert (changed.name, changed.events) == ("x", ALL[:1])
+
+
+def test_a_removal_that_keeps_too_much_removes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQS would refuse its message each time, so the indexer would not get past its record."""
+    queued: list[queues.QueueMessage] = []
+    monkeypatch.setattr(queues, "send", lambda _, messages: queued.extend(messages))
+    below = [f"shared/{n:01000}" for n in range(1000)]
+    removals = [Removal("default", 1, "shared", below), Removal("default", 1, "other", below[:900])]
+    file_removal_queue.send("queue", removals)
+    assert [file_removal_queue.parse(each.body).key for each in queued] == ["other"]
+    file_removal_queue.send("queue", removals[:1])
+    assert len(queued) == 1

@@ -5,10 +5,13 @@ file itself.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mlcore import queues
+
+_logger = logging.getLogger("mlcore.file_removal_queue")
 
 
 class Removal(NamedTuple):
@@ -27,14 +30,20 @@ class Removal(NamedTuple):
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:
     """Sends the names of files to remove to the file remover's queue. Raises the errors of
-    :func:`mlcore.queues.send`."""
-    queues.send(
-        queue_url,
-        [
-            queues.QueueMessage(json.dumps(removal._asdict()), removal.workspace)
-            for removal in removals
-        ],
-    )
+    :func:`mlcore.queues.send`.
+
+    A removal with so many files to keep that the queue refuses its message is left out, with a
+    warning: its files stay.
+    """
+    messages = []
+    for removal in removals:
+        body = json.dumps(removal._asdict())
+        if len(body) <= queues.MAX_MESSAGE_BYTES:
+            messages.append(queues.QueueMessage(body, removal.workspace))
+        else:
+            _logger.warning("the files of %s stay: too many below are kept", removal.key)
+    if messages:
+        queues.send(queue_url, messages)
 
 
 def parse(text: str) -> Removal:

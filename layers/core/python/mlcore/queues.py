@@ -17,6 +17,9 @@ from mlcore.errors import InsufficientStorage, TemporarilyUnavailable
 
 BATCH_MESSAGES: Final = 10
 BATCH_BYTES: Final = 256 * 1024
+MAX_MESSAGE_BYTES: Final = 1_000_000
+"""Maximum size of a message's body. SQS takes 1 MiB, and refuses a longer message each time it is
+sent: who sends one fails forever."""
 SEND_ATTEMPTS: Final = 3
 MAX_DELAY_SECONDS: Final = 12 * 60 * 60
 MAX_SEND_DELAY_SECONDS: Final = 15 * 60
@@ -24,7 +27,7 @@ MAX_SEND_DELAY_SECONDS: Final = 15 * 60
 
 class QueueMessage(NamedTuple):
     body: str
-    """ASCII text; at most 1 MB."""
+    """ASCII text; at most :data:`MAX_MESSAGE_BYTES`."""
     group: str
     """Message group for fair queues: a group with many messages does not delay other groups."""
     delay_seconds: int = 0
