@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import pytest
 
+from mlcore.spans import trace_state
 from mltables.table_definitions import TABLES
 from operate import dashboard_report
+from publisher import app as publisher_app
 from tests.contract.lake import Tables, tables
 from tests.contract.route_world import World
 from tests.contract.sealing import seal_here
@@ -117,3 +119,26 @@ def test_dashboards(hostile: Hostile, tables: Tables, tmp_path: Path) -> None:
         dashboard_report.ReportOptions(since="2026-01-01"),
     ):
         assert dashboard_report.write(tmp_path / "report.html", ask, options) == 0
+
+
+def test_a_value_that_no_code_foresaw(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace that cannot become a row waits; the others of the same batch are published."""
+    world = World()
+    world.prepare("traces")
+    tables.follow()
+    before = len(tables.rows("traces"))
+    path = "/2.0/mlflow/traces"
+    with monkeypatch.context() as patch:
+        patch.setattr(trace_state, "bounded_duration", lambda milliseconds: milliseconds)
+        for number in range(4):
+            made = world.made(
+                "POST", path, experiment_id="{experiment}", timestamp_ms=number or -(2**63)
+            )
+            world.names["request_id"] = made["trace_info"]["request_id"]
+            if not number:
+                end = {"timestamp_ms": 2**63 - 1, "status": "OK"}
+                world.made("PATCH", f"{path}/{{request_id}}", **end)
+        tables.follow()
+        assert len(tables.rows("traces")) == before + 3
+    assert publisher_app.handler({"upkeep": True}, None)["traces"] == 1
+    assert len(tables.rows("traces")) == before + 4

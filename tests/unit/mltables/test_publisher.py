@@ -16,22 +16,25 @@ publisher = pytest.importorskip("mltables.publisher")
 _KEYS = [f"landing/0/{number}{landing_objects.RUNS}" for number in range(5)]
 
 
+@pytest.mark.parametrize(
+    "error", [duckdb.OutOfMemoryException, duckdb.ConversionException, KeyError]
+)
 @pytest.mark.parametrize("large", _KEYS)
 def test_all_other_landing_objects_are_published(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, large: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, large: str, error: type[Exception]
 ) -> None:
     published: list[str] = []
 
     def step(_lake: Any, keys: list[str]) -> Any:
         if large in keys:
-            raise duckdb.OutOfMemoryException("no")
+            raise error("no")
         published.extend(keys)
         return publisher.Published(objects=len(keys))
 
     monkeypatch.setenv("SYSTEM_TABLES_SCRATCH", str(tmp_path))
     monkeypatch.setattr(publisher, "_STEPS", {landing_objects.RUNS: step})
 
-    with pytest.raises(duckdb.OutOfMemoryException):
+    with pytest.raises(error):
         publisher.publish(waiting=[Landed(key, 1, 0) for key in _KEYS])
 
     assert published == [key for key in _KEYS if key != large]

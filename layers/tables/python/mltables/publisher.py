@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-import duckdb
 from deltalake.exceptions import CommitFailedError
 
 from mlcore import errors
@@ -48,6 +47,7 @@ from mltables.table_definitions import (
     open_or_create,
 )
 from mltables.trace_publishing import TraceStep
+from mltables.unpublishable import UNPUBLISHABLE
 
 _logger = logging.getLogger("mlcore.system_tables")
 
@@ -73,14 +73,15 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
 
     Raises:
         CommitFailedError: other publishers committed first in each of :data:`ATTEMPTS` attempts.
-        duckdb.OutOfMemoryException: a landing object does not fit into memory. It stays, and the
-            others were published before, as far as ``seconds`` allowed.
+        duckdb.Error, ValueError and others of ``UNPUBLISHABLE``: a landing object does not fit into
+            memory, or has a value that cannot be a row's. It stays, and the others were published
+            before, as far as ``seconds`` allowed.
         ResourceDoesNotExist: a file of a table is missing in each of :data:`MISSING_ATTEMPTS`
             attempts.
     """
     end = time.monotonic() + seconds
     total = Published()
-    failed: duckdb.OutOfMemoryException | None = None
+    failed: Exception | None = None
     with Lake() as lake:
         if waiting is None:
             waiting = landing_objects.waiting()
@@ -98,8 +99,8 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
                     break
                 try:
                     total = _sum(total, _publish_fitting(lake, keys, step))
-                except duckdb.OutOfMemoryException as error:
-                    _logger.exception("%s does not fit into memory", keys)
+                except UNPUBLISHABLE as error:
+                    _logger.exception("%s cannot be published", keys)
                     failed = error
     if failed:
         raise failed
@@ -109,20 +110,21 @@ def publish(seconds: float = float("inf"), waiting: Sequence[Landed] | None = No
 def _publish_fitting(
     lake: Lake, keys: list[str], step: Callable[[Lake, list[str]], Published]
 ) -> Published:
-    """Publishes landing objects. If they do not fit into memory together, publishes each half.
-    Raises the error of an object that does not even fit alone after the others are published."""
+    """Publishes landing objects. If they do not fit into memory together, or one cannot be
+    published, publishes each half. Raises the error of an object that cannot be published alone
+    after the others are published."""
     try:
         return _publish_with_retries(lake, keys, step)
-    except duckdb.OutOfMemoryException:
+    except UNPUBLISHABLE:
         if len(keys) == 1:
             raise
     half = len(keys) // 2
     done = Published()
-    failed: duckdb.OutOfMemoryException | None = None
+    failed: Exception | None = None
     for some in (keys[:half], keys[half:]):
         try:
             done = _sum(done, _publish_fitting(lake, some, step))
-        except duckdb.OutOfMemoryException as error:
+        except UNPUBLISHABLE as error:
             failed = error
     if failed:
         raise failed

@@ -23,6 +23,7 @@ from mltables.lake import Lake, NoRoom
 from mltables.row_replacement import replace_rows
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
+from mltables.unpublishable import UNPUBLISHABLE
 from mltables.writable_table import WritableTable
 
 TRACES_TOGETHER: Final = 2000
@@ -94,16 +95,16 @@ class TraceStep:
         self, at: int, trace_keys: Sequence[tuple[str, str]], known: dict[str, Stored]
     ) -> int:
         """Publishes traces, given by their ids and their position among all traces of the step. If
-        they do not fit into memory together, publishes each half. A trace that does not even fit
-        alone is left to a later step: its published rows stay as they are, and so do all other
-        traces."""
+        they do not fit into memory together, or one has a value that cannot be a row's, publishes
+        each half. A trace that cannot be published alone is left to a later step: its published
+        rows stay as they are."""
         stored_traces = trace_source.find_traces(trace_keys, known)
         try:
             trace_staging.load_traces(
                 self._connection, self._collecting_spans(stored_traces), self._folder
             )
             return self._publish_part(at, len(trace_keys))
-        except duckdb.OutOfMemoryException as error:
+        except UNPUBLISHABLE as error:
             for name in _LARGE:
                 self._connection.execute(f"DROP TABLE IF EXISTS {name}")
             if len(trace_keys) == 1:
@@ -121,7 +122,7 @@ class TraceStep:
             f"SELECT experiment_id, trace_id, gone FROM named_traces ORDER BY {_BY_TIME} "
             f"LIMIT 1 OFFSET {at}"
         ).fetchall()
-        _logger.error("trace %s does not fit into memory and is deferred: %s", trace_id, error)
+        _logger.error("trace %s cannot be published and is deferred: %r", trace_id, error)
         trace_landing.defer(experiment_id, trace_id, is_deleted=gone)
 
     def _publish_part(self, at: int, traces: int) -> int:

@@ -35,8 +35,9 @@ ENTITIES: Final = ".entities.gz"
 AUDIT: Final = ".audit.gz"
 AUDIT_LOGS: Final = ".logs.gz"
 DEFERRED: Final = ".deferred.gz"
-"""The kind of landing objects about traces that did not fit into the publisher's memory. It is not
-in :data:`KINDS`: these traces are retried once an hour, before the tables are maintained."""
+"""The kind of landing objects about traces that could not be published, as they did not fit into
+memory or had a value that cannot be a row's. It is not in :data:`KINDS`: these traces are retried
+once an hour, before the tables are maintained."""
 KINDS: Final = (RUNS, TRACES, ENTITIES, AUDIT, AUDIT_LOGS)
 """The kinds of landing objects: suffixes of their names, of which none is a suffix of another."""
 _DEPTH: Final = 2
