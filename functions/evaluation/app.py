@@ -182,7 +182,7 @@ RPCS = (
         "datasets_and_scorers.delete_scorer",
         follow="remaining_grants.scorer_deleted",
         since="3.4",
-        cost=6,
+        cost=3,
     ),
     _get(
         f"{_SCORERS}/online-configs",

@@ -143,25 +143,32 @@ def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
     """Deletes the version of a scorer that the request names; without a version, the scorer with
-    all its versions and its online scoring configuration. If requests delete the versions one by
-    one, the configuration stays for a later scorer of this name, as on MLflow's server."""
+    all its versions, its online scoring configuration and the grants on it. If requests delete the
+    versions one by one, the configuration stays for a later scorer of this name, as on MLflow's
+    server."""
     experiment = experiment_lookup.get_active(message.experiment_id, request)
-    versions = scorers.versions(experiment, message.name)
-    if not versions:
-        raise _missing(message.name, message.experiment_id)
-    is_last = [version.version for version in versions] == [message.version]
-    is_used = any(map(gateway_scorers.uses_endpoint, versions))
-    if is_used and (is_last or not message.has("version")):
-        # First, because a repeated request finds no version that names the endpoint.
-        gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
-    if not message.has("version"):
-        online_scorers.delete(request.workspace, experiment.experiment_id, message.name)
-        scorers.delete_all(experiment, message.name, versions[-1].scorer_id)
-    elif not scorers.delete(experiment, message.name, message.version):
-        raise _missing(message.name, message.experiment_id, message.version)
-    elif is_used and not is_last and scorers.latest(experiment, message.name) is None:
-        gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
-    return {}
+
+    def attempt() -> dict[str, Any]:
+        versions = scorers.versions(experiment, message.name)
+        if not versions:
+            raise _missing(message.name, message.experiment_id)
+        is_last = [version.version for version in versions] == [message.version]
+        is_used = any(map(gateway_scorers.uses_endpoint, versions))
+        if is_used and (is_last or not message.has("version")):
+            # First, because a repeated request finds no version that names the endpoint.
+            gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
+        if not message.has("version"):
+            place = (request.workspace, experiment.experiment_id, message.name)
+            pattern = scorer_pattern(experiment.experiment_id, message.name)
+            leaving = request.leaving_grants(SCORER, pattern)
+            scorers.delete_all(versions, [online_scorers.deletion(*place), *leaving])
+        elif not scorers.delete(experiment, message.name, message.version):
+            raise _missing(message.name, message.experiment_id, message.version)
+        elif is_used and not is_last and scorers.latest(experiment, message.name) is None:
+            gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
+        return {}
+
+    return retry_on_conflict("scorer", attempt)
 
 
 def _stored(experiment: Experiment, name: str) -> tuple[ScorerVersion | None, OnlineScorer | None]:

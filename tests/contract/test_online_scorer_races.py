@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlcore.auth.permissions import Grant
+from mlcore.db.table import table
 from mlcore.entities.evaluation.scorers import seal_of
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
@@ -48,7 +49,7 @@ def register(members: Members, user: str, source: str) -> int:
 
 def begin(members: Members, *, is_on: bool) -> None:
     """A scorer with one version that is code, in whose settings nothing of former tries is left."""
-    online_scorers.delete("default", members.experiment, NAME)
+    table.delete(online_scorers.deletion("default", members.experiment, NAME).key)
     assert register(members, "owner", "return 'first'") == 200
     if is_on:
         assert members.set_rate("owner", 0.5) == 200

@@ -89,7 +89,7 @@ class Request(NamedTuple):
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Any]:
         """Returns the writes that delete grants on a resource, for the transaction that deletes the
-        resource. They cover at most ``GRANTS_AT_ONCE`` grants; more are deleted afterwards."""
+        resource. They cover at most ``GRANTS_AT_ONCE`` grants; more are deleted at once."""
         if self.access is None:
             return []
         return list(self.access.leaving_grants(resource_type, resource_id))

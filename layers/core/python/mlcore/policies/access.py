@@ -274,22 +274,23 @@ class Access:
         """
         if name == ANY:
             return []
-        return grants.transfer_operations_of_model(self.workspace, name, new_name)
+        if new_name is None:
+            return grants.leaving_operations(
+                self.workspace, grants.MODEL_TYPES, name, self.username
+            )
+        return grants.rename_operations_of_model(self.workspace, name, new_name)
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
         """Returns the operations that delete the grants on a resource, to write in the transaction
         that deletes it. Otherwise they would apply to a later resource of the same name.
 
-        The operations cover at most ``GRANTS_AT_ONCE`` grants. After the transaction, the function
-        that the route declares to follow it (in :mod:`mlcore.policies.remaining_grants`) deletes
-        the rest.
+        The operations cover at most ``GRANTS_AT_ONCE`` grants, the caller's own among them; more
+        are deleted by this call. The function that the route declares to follow it (in
+        :mod:`mlcore.policies.remaining_grants`) deletes those that were granted meanwhile.
         """
-        deletions = grants.transfer_operations(self.workspace, resource_type, resource_id, None)
-        return [
-            operation
-            for operations in deletions[: grants.GRANTS_AT_ONCE]
-            for operation in operations
-        ]
+        return grants.leaving_operations(
+            self.workspace, [resource_type], resource_id, self.username
+        )
 
     def may_create(self) -> bool:
         """Whether the caller may create resources (such as experiments, models, skills and secrets)

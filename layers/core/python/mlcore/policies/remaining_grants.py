@@ -1,5 +1,6 @@
 """Deletes or moves the remaining grants on a resource after a request deleted or renamed it: those
-that did not fit into the transaction of the request.
+that were granted meanwhile and, of a renamed model, those that did not fit into the transaction of
+the request.
 
 Routes name these functions in ``follow``; each is called with the caller's access, the message and
 the body of the answer. Otherwise old grants would apply to a later resource of the same name. The

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Check, Put, TransactionFailed, key_of_item, table
+from mlcore.db.table import Check, Delete, Put, TransactionFailed, key_of_item, table
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, ScoringProgress
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
@@ -80,9 +80,10 @@ def active() -> list[OnlineScorer]:
     return [config for config in configs if config.sample_rate > 0]
 
 
-def delete(workspace: str, experiment_id: str, name: str) -> None:
-    """Deletes a deleted scorer's settings for judging new traces automatically. Idempotent."""
-    table.delete(keys.online_scorer(workspace, experiment_id, name))
+def deletion(workspace: str, experiment_id: str, name: str) -> Delete:
+    """Returns the deletion of a scorer's settings for judging new traces automatically, for the
+    transaction that deletes the scorer."""
+    return Delete(keys.online_scorer(workspace, experiment_id, name))
 
 
 def delete_of_experiment(workspace: str, experiment_id: str) -> None:

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Check, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.evaluation.scorers import ScorerVersion, seal_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.base import KEY
 from mlcore.models.evaluation import ScorerVersion as ScorerItem
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import entity_experiments
 from mlcore.repos.experiments import experiments
-from mlcore.repos.item_deletion import delete_items
 
 
 def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
@@ -27,7 +25,7 @@ def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
     Args:
         beside: what is written or checked in the same transaction.
     """
-    key = keys.scorer_version(version.experiment_id, version.name, version.version)
+    key = _key(version)
     item = ScorerItem(
         PK=key.pk,
         SK=key.sk,
@@ -83,16 +81,8 @@ def latest(experiment: Experiment, name: str) -> ScorerVersion | None:
 def is_latest(version: ScorerVersion) -> tuple[Check, Check]:
     """Returns two checks for a transaction: that a version of a scorer is stored as it was read,
     and that the scorer has no next version."""
-    key = keys.scorer_version(version.experiment_id, version.name, version.version)
-    following = keys.scorer_version(version.experiment_id, version.name, version.version + 1)
-    stored, absent = ConditionExpression(), ConditionExpression()
-    stored.require_equal(ScorerItem.scorer_id, version.scorer_id)
-    if version.seal is None:
-        stored.require_equal(ScorerItem.creation_time, version.creation_time)
-    else:
-        stored.require_equal(ScorerItem.seal, version.seal)
-    absent.require_absent(ScorerItem.PK)
-    return Check(key, stored), Check(following, absent)
+    key = _key(version)
+    return Check(key, _is_stored(version)), _has_no_next(version)
 
 
 def versions(experiment: Experiment, name: str) -> list[ScorerVersion]:
@@ -125,13 +115,50 @@ def delete(experiment: Experiment, name: str, version: int) -> bool:
     return True
 
 
-def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
-    """Deletes all versions of a scorer and the item that maps its id to its experiment.
-    Idempotent."""
-    table.delete(entity_experiments.deletion(scorer_id).key)
-    pk = keys.experiment(experiment.experiment_id).pk
-    prefix = keys.scorer_version_prefix(name)
-    delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
+def delete_all(versions: Sequence[ScorerVersion], also: Sequence[Operation] = ()) -> None:
+    """Deletes a scorer with all its versions. The latest version is deleted last, in one
+    transaction with the item that maps the scorer's id to its experiment and with ``also``; so an
+    interrupted call leaves a scorer without its former versions. Raises WriteConflict if a version
+    was stored or deleted since they were read, or a condition in ``also`` does not hold.
+
+    Args:
+        versions: all versions of the scorer, oldest first.
+    """
+    *former, latest = versions
+    table.batch_write(deletes=[_key(version) for version in former])
+    operations = [
+        Delete(_key(latest), _is_stored(latest)),
+        _has_no_next(latest),
+        entity_experiments.deletion(latest.scorer_id),
+        *also,
+    ]
+    try:
+        table.transact(operations, new_ulid())
+    except TransactionFailed as failed:
+        raise WriteConflict from failed
+
+
+def _key(version: ScorerVersion) -> keys.Key:
+    return keys.scorer_version(version.experiment_id, version.name, version.version)
+
+
+def _is_stored(version: ScorerVersion) -> ConditionExpression:
+    """Returns the condition that a version of a scorer is stored as it was read."""
+    stored = ConditionExpression()
+    stored.require_equal(ScorerItem.scorer_id, version.scorer_id)
+    if version.seal is None:
+        stored.require_equal(ScorerItem.creation_time, version.creation_time)
+    else:
+        stored.require_equal(ScorerItem.seal, version.seal)
+    return stored
+
+
+def _has_no_next(version: ScorerVersion) -> Check:
+    """Returns the check that the scorer has no version after this one."""
+    absent = ConditionExpression()
+    absent.require_absent(ScorerItem.PK)
+    following = keys.scorer_version(version.experiment_id, version.name, version.version + 1)
+    return Check(following, absent)
 
 
 def _version(raw: Raw) -> ScorerVersion:

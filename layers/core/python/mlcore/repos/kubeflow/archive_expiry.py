@@ -105,8 +105,8 @@ def expire(key: ArchivedKey) -> bool:
                 if reference is None:
                     raise WriteConflict  # it was deleted meanwhile
                 referred = serving.unserved(reference)
-            moving = grants.transfer_operations_of_model(model.workspace, model.name, None)
-            models.delete(archived, moving, referred)
+            leaving = grants.leaving_operations(model.workspace, grants.MODEL_TYPES, model.name)
+            models.delete(archived, leaving, referred)
         elif archived is not None:
             _expire_version(archived, key)
 

@@ -4,7 +4,7 @@ type. A second item for each grant lists the user among those who have a grant o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
@@ -16,10 +16,14 @@ from mlcore.entities.users import User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.users import ExperimentPermission, Grantee, ModelPermission, UserGrant
+from mlcore.optimistic_retry import WriteConflict
 
+MODEL_TYPES: Final = (REGISTERED_MODEL, PROMPT)
+"""The types under which a registered model may have grants."""
 GRANTS_AT_ONCE: Final = 23
 """Grants on a model that are moved in the transaction that renames it, with four operations each
-beside six others; more do not fit and are moved after it."""
+beside six others; more do not fit and are moved after it. As many are deleted in the transaction
+that deletes a resource; more are deleted before it."""
 
 
 class GrantExists(Exception):
@@ -125,10 +129,10 @@ def transfer_operations(
     resource_id: str,
     new_id: str | None,
     since: Since = _never,
-) -> list[list[Operation]]:
-    """Returns for each user's grant on a resource the operations that transfer the grant to the
-    resource ``new_id``, or delete it if ``new_id`` is None. A transaction with them fails if the
-    grant was written since it was read.
+) -> list[tuple[str, list[Operation]]]:
+    """Returns for each user's grant on a resource the user's name and the operations that transfer
+    the grant to the resource ``new_id``, or delete it if ``new_id`` is None. A transaction with
+    them fails if the grant was written since it was read.
 
     Args:
         since: as for :func:`delete_on_resource`; grants on the later resource are left out.
@@ -140,14 +144,14 @@ def transfer_operations(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
     later = since()
-    moves: list[list[Operation]] = []
+    moves: list[tuple[str, list[Operation]]] = []
     for name, raw in zip(names, items, strict=True):
         listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
         key = keys.user_grant(name, workspace, resource_type, resource_id)
         same = ConditionExpression()
         if raw is None:
             same.require_absent(UserGrant.PK)  # it deletes nothing, and fails if there is a grant
-            moves.append([listed, Delete(key, same)])
+            moves.append((name, [listed, Delete(key, same)]))
             continue
         item = UserGrant.of(raw)
         if later is not None and (item.updated_at or 0) >= later:
@@ -161,22 +165,58 @@ def transfer_operations(
             user = User(item.user_id, name, "", False, {})
             grant = Grant(resource_type, new_id, item.permission)
             move += granting(user, workspace, grant, item.updated_at)
-        moves.append(move)
+        moves.append((name, move))
     return moves
 
 
-def transfer_operations_of_model(
-    workspace: str, name: str, new_name: str | None
-) -> list[Operation]:
-    """Returns the operations that transfer the grants on a registered model to its new name, or
-    delete them if ``new_name`` is None, for the transaction that renames or deletes the model; for
-    at most :data:`GRANTS_AT_ONCE` grants. Grants on the model as a prompt are included."""
+def rename_operations_of_model(workspace: str, name: str, new_name: str) -> list[Operation]:
+    """Returns the operations that transfer the grants on a registered model to its new name, for
+    the transaction that renames the model; for at most :data:`GRANTS_AT_ONCE` grants. Grants on the
+    model as a prompt are included."""
     moves = [
         operations
-        for kind in (REGISTERED_MODEL, PROMPT)
-        for operations in transfer_operations(workspace, kind, name, new_name)
+        for kind in MODEL_TYPES
+        for _, operations in transfer_operations(workspace, kind, name, new_name)
     ]
     return [operation for operations in moves[:GRANTS_AT_ONCE] for operation in operations]
+
+
+def leaving_operations(
+    workspace: str, resource_types: Sequence[str], resource_id: str, caller: str = ""
+) -> list[Operation]:
+    """Returns the operations that delete the grants on a resource, for the transaction that deletes
+    the resource. Otherwise they would apply to a later resource of the same name.
+
+    If there are more than :data:`GRANTS_AT_ONCE`, the others are deleted at once: if the process
+    died after the transaction, a repeated request would find no resource whose grants to delete.
+
+    Args:
+        caller: the name of a user whose own grant is left to the transaction, so that the user may
+            repeat the request if it is interrupted before.
+
+    Raises:
+        WriteConflict: a grant was changed since it was read.
+    """
+    deletions = [
+        deletion
+        for kind in resource_types
+        for deletion in transfer_operations(workspace, kind, resource_id, None)
+    ]
+    deletions.sort(key=lambda deletion: deletion[0] != caller)
+    groups = [
+        [
+            operation
+            for _, operations in deletions[at : at + GRANTS_AT_ONCE]
+            for operation in operations
+        ]
+        for at in range(0, len(deletions), GRANTS_AT_ONCE)
+    ]
+    for operations in groups[1:]:
+        try:
+            table.transact(operations, new_ulid())
+        except TransactionFailed as failed:
+            raise WriteConflict from failed
+    return groups[0] if groups else []
 
 
 def transfer(
@@ -194,7 +234,7 @@ def transfer(
 def _transfer(
     workspace: str, resource_type: str, resource_id: str, new_id: str | None, since: Since
 ) -> None:
-    for operations in transfer_operations(workspace, resource_type, resource_id, new_id, since):
+    for _, operations in transfer_operations(workspace, resource_type, resource_id, new_id, since):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):
             table.transact(operations, new_ulid())
