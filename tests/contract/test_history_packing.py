@@ -300,3 +300,21 @@ def test_who_knows_no_store_still_verifies(
     rebuild.reindex(EXPERIMENT)
     monkeypatch.delenv("ARTIFACT_FOLDER")
     assert rebuild.verify(EXPERIMENT, patience=0).findings == []
+
+
+def test_a_run_without_its_reference_keeps_its_history(store: Store, files: Path) -> None:
+    """Tables have such runs: the reference of a run that was about to expire was removed before the
+    run, which was then restored."""
+    run_id = training(store, 20, 3)
+    logged = everything(run_id)
+    table.delete(keys.run_ref(run_id))
+    history_packing.pack_runs([(EXPERIMENT, run_id)], read=True)
+    assert everything(run_id) == logged
+
+
+def test_the_history_of_a_run_that_is_removed_meanwhile_goes(store: Store, files: Path) -> None:
+    run_id = training(store, 20, 3)
+    table.delete(keys.run_ref(run_id))
+    table.delete(keys.run(EXPERIMENT, run_id))
+    history_packing.pack_runs([(EXPERIMENT, run_id)], read=True)
+    assert not store.items_of(EXPERIMENT, run_id)

@@ -125,8 +125,10 @@ def _pack(runs: Sequence[Owner], least: int, *, are_known: bool = False) -> None
         packed = [portion for portion in worth if portion.run in existing]
         written = _put(packed)
         counts = _rewind_counts(sorted(existing))
-        for experiment_id, run_id in existing - counts.keys():
-            remains.of_run(experiment_id, run_id)  # the run was removed meanwhile
+        for run in existing - counts.keys():
+            # A run that was restored when it had nearly expired may lack its reference.
+            if table.get(keys.run(*run)) is None:
+                remains.of_run(*run)  # the run was removed meanwhile
         again = {run for run, count in counts.items() if count != rewound.get(run, 0)}
         for portion in packed:
             if portion.run in again:
