@@ -6,15 +6,20 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from mlcore.db import keys
 from mlcore.db import table as table_module
+from mlcore.db.table import table
 from mlcore.repos import document
+from mlcore.repos.registry import registered_models
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.faults import DONE_BEFORE, faults_at
+from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.registry_calls import model, new_model, new_version, version
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
@@ -228,3 +233,31 @@ def test_all_is_read_at_once(lagging_store: Store) -> None:
     api.ask("DELETE", "registered-models/delete", name="renamed")
     assert search("run_id = 'its run'") == []
     assert api.ask("GET", "registered-models/alias", name="renamed", alias="prod").status == 404
+
+
+def test_an_alias_that_moves_is_not_deleted_with_its_former_version(store: Store) -> None:
+    """A version with more aliases than a transaction takes is deleted while one is set anew."""
+    api = store.api
+    numbers = itertools.count()
+    names: list[str] = []
+
+    def prepare() -> tuple[Act, Act]:
+        name = f"aliased {next(numbers)}"
+        names.append(name)
+        new_model(api, name)
+        for _ in range(2):
+            new_version(api, name)
+        stored = registered_models.get("default", name)
+        aliases = {f"a{nth:02}": "1" for nth in range(42)}
+        registered_models.write(stored, {"aliases": aliases}, ())
+        table.batch_write(
+            [registered_models._alias(keys.model_alias(stored.home, a), a, "1") for a in aliases]
+        )
+        fields = {"name": name, "alias": "a41", "version": "2"}
+        setting = partial(api.ask, "POST", "registered-models/alias", **fields)
+        deleting = partial(api.ask, "DELETE", "model-versions/delete", name=name, version="1")
+        return deleting, setting
+
+    for answers in meetings(prepare):
+        assert [answer.status for answer in answers] == [200, 200]
+        assert registered_models.get("default", names[-1]).model.aliases == {"a41": 2}

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.attribute_types import TextAttribute
-from mlcore.db.expression import Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import now_ms
@@ -229,16 +229,27 @@ def set_alias(
     write(stored, {"aliases": {alias: str(version)}}, (), announcing(event), [*beside, Put(item)])
 
 
-def delete_alias(stored: StoredRegisteredModel, alias: str, *, announced: bool = True) -> None:
+def delete_alias(
+    stored: StoredRegisteredModel,
+    alias: str,
+    *,
+    announced: bool = True,
+    of_version: int | None = None,
+) -> None:
     """Deletes an alias of a registered model.
 
     Args:
         announced: whether webhooks get an event. MLflow sends none for aliases that are deleted
             with their version.
+        of_version: only if the alias points to this version; else raises TransactionFailed.
     """
     key = keys.model_alias(stored.home, alias)
     event = announcement.alias_deleted(stored.model, alias) if announced else None
-    write(stored, {}, [("aliases", alias)], announcing(event), [Delete(key)])
+    same = ConditionExpression()
+    if of_version is not None:
+        same.require_absent_or_equal(ModelAlias.model_version, of_version)
+    deletion = Delete(key, None if of_version is None else same)
+    write(stored, {}, [("aliases", alias)], announcing(event), [deletion])
 
 
 def write(

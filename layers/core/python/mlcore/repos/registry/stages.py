@@ -3,6 +3,7 @@ one transaction, so that the model knows the greatest version of each stage."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -93,8 +94,11 @@ def delete(
         version = current.version
         model = current.model
         names = model_versions.aliases(model.model, version.version)
-        for alias in names[MOVES_TOGETHER:]:
-            registered_models.delete_alias(model, alias, announced=False)
+        with contextlib.suppress(TransactionFailed):  # another version has an alias by now
+            for alias in names[MOVES_TOGETHER:]:
+                registered_models.delete_alias(
+                    model, alias, announced=False, of_version=version.version
+                )
         if len(names) <= MOVES_TOGETHER:
             beside: list[Operation] = [Delete(keys.model_alias(model.home, name)) for name in names]
             if version.run_id:
