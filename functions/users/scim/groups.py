@@ -3,11 +3,13 @@ the roles that the setting ``sign_in_roles`` gives to the group."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
+from mlcore.db.table import Check
 from mlcore.entities.scim import ScimGroup
 from mlcore.http import Request, Response
-from mlcore.repos.settings import sign_in
 from mlcore.repos.users import claim_roles, scim_groups, scim_users
 from mlcore.repos.users.scim_groups import GroupNameTaken, NoSuchMember
 from users.scim import responses
@@ -16,6 +18,9 @@ from users.scim.filters import AttributeEquals, parse_filter
 from users.scim.group_attributes import GroupChange, of_body, of_operations
 from users.scim.messages import ScimRequest
 
+Rules = Sequence[Mapping[str, Any]]
+"""The rules of the setting ``sign_in_roles``."""
+
 
 def create_group(message: ScimRequest, request: Request) -> Response:
     """Creates a group of users with its members. If the creation is interrupted, a repeated request
@@ -23,9 +28,13 @@ def create_group(message: ScimRequest, request: Request) -> Response:
     change = of_body(message.body)
     name, external_id = change.display_name or "", change.external_id or None
     _check_users(change)
-    role_ids = claim_roles.role_ids_of_group(name, external_id, sign_in.role_rules())
+
+    def write(rules: Rules, unchanged: Check) -> ScimGroup:
+        role_ids = claim_roles.role_ids_of_group(name, external_id, rules)
+        return scim_groups.create(name, external_id, role_ids, [unchanged])
+
     try:
-        group = scim_groups.create(name, external_id, role_ids)
+        group = claim_roles.with_rules_for_groups(write)
     except GroupNameTaken:
         raise taken(f"There is a group with the displayName {name!r}.") from None
     _change_members(group.group_id, change)
@@ -69,9 +78,8 @@ def _change(message: ScimRequest, change: GroupChange) -> None:
     """Changes a group and its members. If it is interrupted, a repeated request completes it.
     Raises ScimError."""
     _check_users(change)
-    rules = sign_in.role_rules()
 
-    def edit(before: ScimGroup) -> ScimGroup:
+    def edit(rules: Rules, before: ScimGroup) -> ScimGroup:
         responses.check_version(message, before.version)
         name, external_id = before.display_name, before.external_id
         if change.display_name is not None:
@@ -81,8 +89,11 @@ def _change(message: ScimRequest, change: GroupChange) -> None:
         role_ids = claim_roles.role_ids_of_group(name, external_id, rules)
         return before._replace(display_name=name, external_id=external_id, role_ids=role_ids)
 
+    def write(rules: Rules, unchanged: Check) -> ScimGroup | None:
+        return scim_groups.update(message.scim_id, partial(edit, rules), [unchanged])
+
     try:
-        group = scim_groups.update(message.scim_id, edit)
+        group = claim_roles.with_rules_for_groups(write)
     except GroupNameTaken as error:
         raise taken(f"There is a group with the displayName '{error}'.") from None
     if group is None:

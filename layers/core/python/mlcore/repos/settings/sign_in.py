@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlcore.db.expression import ConditionExpression
+from mlcore.db.table import Check, table
 from mlcore.limits.sign_in import ISSUERS, ROLES
+from mlcore.models.settings import Config
 from mlcore.repos.settings.cached_setting import Setting
 
 _issuers: Setting[Mapping[str, Mapping[str, str]]] = Setting(ISSUERS, lambda value: value or {})
@@ -24,3 +27,15 @@ def role_rules() -> Sequence[Mapping[str, Any]]:
     table has them now; one GetItem. They are not cached: a group that lost a right must not get it
     again."""
     return _roles.read()
+
+
+def role_rules_to_apply() -> tuple[Sequence[Mapping[str, Any]], Check]:
+    """Returns the rules like :func:`role_rules`, and a check for the transaction that writes what
+    follows from them: that they are still the same."""
+    item = table.get(_roles.key)
+    unchanged = ConditionExpression()
+    if item is None:
+        unchanged.require_absent(Config.PK)
+    else:
+        unchanged.require_equal(Config.value, Config.of(item).value)
+    return _roles.learn(item), Check(_roles.key, unchanged)

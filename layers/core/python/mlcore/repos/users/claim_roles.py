@@ -3,19 +3,24 @@ attributes of a group that a directory provisions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mlcore.auth.claims import values_of
 from mlcore.auth.permissions import Grant
+from mlcore.db.failures import AdditionalOperationFailed
+from mlcore.db.table import Check
 from mlcore.entities.users import Role
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import workspaces_enabled
 from mlcore.limits.sign_in import DIRECTORY, E_MAIL_DOMAIN
 from mlcore.observability import logger
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.settings import sign_in
 from mlcore.repos.users import roles, scim_groups
 from mlcore.repos.workspaces import workspaces
+
+T = TypeVar("T")
 
 _DESCRIPTION: Final = "Given by the groups of people who sign in"
 
@@ -51,14 +56,32 @@ def role_ids_of_group(
     return tuple(sorted(rights_of(claims, DIRECTORY, own).role_ids))
 
 
+def with_rules_for_groups(write: Callable[[Sequence[Mapping[str, Any]], Check], T]) -> T:
+    """Calls ``write`` with the present rules of the setting ``sign_in_roles``, and a check that
+    they are still the same, which the transaction that gives roles to a group must contain. Calls
+    it again if they are not: a group must not keep a role that a rule has given no longer. Returns
+    the result of ``write``."""
+
+    def attempt() -> T:
+        rules, unchanged = sign_in.role_rules_to_apply()
+        try:
+            return write(rules, unchanged)
+        except AdditionalOperationFailed as failed:
+            raise WriteConflict from failed
+
+    return retry_on_conflict("list of rules", attempt)
+
+
 def apply_to_groups() -> None:
     """Sets the roles of all groups of the SCIM directory by the present rules of the setting
     ``sign_in_roles``. Writes only groups whose roles change."""
-    groups = scim_groups.find_all()
-    rules = sign_in.role_rules() if groups else ()
-    for group in groups:
-        role_ids = role_ids_of_group(group.display_name, group.external_id, rules)
-        scim_groups.set_roles(group.group_id, role_ids)
+
+    def write(rules: Sequence[Mapping[str, Any]], unchanged: Check) -> None:
+        for group in scim_groups.find_all():
+            role_ids = role_ids_of_group(group.display_name, group.external_id, rules)
+            scim_groups.set_roles(group.group_id, role_ids, [unchanged])
+
+    with_rules_for_groups(write)
 
 
 def _matches(rule: Mapping[str, Any], claims: Mapping[str, Any], issuer_name: str) -> bool:

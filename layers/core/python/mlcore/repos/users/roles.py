@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mlcore import errors
 from mlcore.auth.permissions import Grant
@@ -23,6 +23,9 @@ from mlcore.repos.users import scim_groups
 PERMISSIONS_PER_ROLE = 100_000
 """A permission's number is its role's number times this, plus its own number, so it identifies its
 role."""
+
+_FIRST_BESIDE: Final = 2
+"""The position of the caller's puts in a transaction that assigns a role or takes it."""
 
 
 class RoleNameTaken(Exception):
@@ -218,10 +221,18 @@ def replace_permission(permission_id: int, permission: str | None) -> RolePermis
     return after
 
 
-def assign(user: User, role_id: int) -> Assignment:
+def assign(user: User, role_id: int, beside: Sequence[Put] = ()) -> Assignment:
     """Assigns a role to a user: writes it in the list of the role and in the list of the user, in
-    one transaction. Raises ResourceDoesNotExist if there is no such role, AlreadyAssigned if the
-    user has it."""
+    one transaction.
+
+    Args:
+        beside: further puts of the transaction.
+
+    Raises:
+        ResourceDoesNotExist: there is no such role.
+        AlreadyAssigned: the user has it.
+        WriteConflict: a condition of ``beside`` does not hold.
+    """
     get(role_id)
     made = Assignment(next_number("assignment"), user.user_id, role_id)
     of_role, of_user = (
@@ -235,16 +246,19 @@ def assign(user: User, role_id: int) -> Assignment:
     absent.require_absent_or_other(RoleUser.user_id, user.user_id)
     try:
         table.transact(
-            [Put(first.serialize(), absent), Put(second.serialize())],
+            [Put(first.serialize(), absent), Put(second.serialize()), *beside],
             new_ulid(),
         )
     except TransactionFailed as failed:
+        if max(failed.items) >= _FIRST_BESIDE:
+            raise WriteConflict from failed
         raise AlreadyAssigned from failed
     return made
 
 
-def unassign(user: User, role_id: int) -> None:
-    """Takes a role from a user. Raises NotAssigned if the user does not have it."""
+def unassign(user: User, role_id: int, beside: Sequence[Put] = ()) -> None:
+    """Takes a role from a user. Raises NotAssigned if the user does not have it, WriteConflict if a
+    condition of ``beside`` does not hold."""
     mine = ConditionExpression()
     mine.require_equal(UserRole.user_id, user.user_id)
     try:
@@ -252,10 +266,13 @@ def unassign(user: User, role_id: int) -> None:
             [
                 Delete(keys.user_role(user.username, str(role_id)), mine),
                 Delete(keys.role_user(str(role_id), user.username)),
+                *beside,
             ],
             new_ulid(),
         )
     except TransactionFailed as failed:
+        if max(failed.items) >= _FIRST_BESIDE:
+            raise WriteConflict from failed
         raise NotAssigned from failed
 
 

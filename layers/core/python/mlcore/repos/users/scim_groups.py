@@ -10,6 +10,7 @@ from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.table import Check, Delete, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.scim import GROUP, ScimGroup, parse_scim_id
 from mlcore.ids import new_ulid, now_ms
@@ -98,22 +99,29 @@ def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
     return _existing({group_id: keys.scim_member(group_id, scim_id) for group_id in group_ids})
 
 
-def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
-    """Creates a SCIM group without members. Raises GroupNameTaken."""
+def create(
+    display_name: str,
+    external_id: str | None,
+    role_ids: tuple[int, ...],
+    checks: Sequence[Check] = (),
+) -> ScimGroup:
+    """Creates a SCIM group without members. Raises GroupNameTaken, or AdditionalOperationFailed if
+    a condition of ``checks`` does not hold."""
     lock = _free_lock(display_name, "")
     now = now_ms()
     made = ScimGroup(new_ulid(), display_name, external_id, role_ids, 1, now, now)
     operations: list[Operation] = [Put(_item(made)), _reserving(made, lock), *_listing(made)]
     try:
-        table.transact(operations, new_ulid())
+        _write(operations, checks)
     except TransactionFailed as failed:
         raise GroupNameTaken(display_name) from failed
     return made
 
 
-def update(group_id: str, edit: Edit) -> ScimGroup | None:
+def update(group_id: str, edit: Edit, checks: Sequence[Check] = ()) -> ScimGroup | None:
     """Changes a SCIM group, and returns it as stored; None if there is no such group. Nothing is
-    written if nothing changes. Raises GroupNameTaken."""
+    written if nothing changes. Raises GroupNameTaken, or AdditionalOperationFailed if a condition
+    of ``checks`` does not hold."""
 
     def attempt() -> ScimGroup | None:
         before = find(group_id)
@@ -124,7 +132,7 @@ def update(group_id: str, edit: Edit) -> ScimGroup | None:
             return before
         after = after._replace(version=before.version + 1, updated_at=now_ms())
         try:
-            table.transact(_changing(before, after), new_ulid())
+            _write(_changing(before, after), checks)
         except TransactionFailed as failed:
             raise WriteConflict from failed
         return after
@@ -132,9 +140,20 @@ def update(group_id: str, edit: Edit) -> ScimGroup | None:
     return retry_on_conflict("group", attempt)
 
 
-def set_roles(group_id: str, role_ids: tuple[int, ...]) -> None:
-    """Sets the roles that a SCIM group gives to its members. Does nothing if it is missing."""
-    update(group_id, lambda group: group._replace(role_ids=role_ids))
+def set_roles(group_id: str, role_ids: tuple[int, ...], checks: Sequence[Check] = ()) -> None:
+    """Sets the roles that a SCIM group gives to its members. Does nothing if it is missing. Raises
+    AdditionalOperationFailed if a condition of ``checks`` does not hold."""
+    update(group_id, lambda group: group._replace(role_ids=role_ids), checks)
+
+
+def _write(operations: Sequence[Operation], checks: Sequence[Check]) -> None:
+    try:
+        table.transact([*operations, *checks], new_ulid())
+    except TransactionFailed as failed:
+        position = max(failed.items) - len(operations)
+        if position >= 0:
+            raise AdditionalOperationFailed(position) from failed
+        raise
 
 
 def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
