@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits.gateway import MAX_AUTH_CONFIG_LENGTH
 from mlcore.providers.environment import private_allowed
 from mlcore.public_addresses import check_public_url, parse_schemes
 
@@ -27,6 +28,11 @@ def check_auth_config(auth_config: Mapping[str, str]) -> dict[str, str]:
         "requests. Set the upstream with 'api_base', which is validated.",
     )
     kept = dict(auth_config)
+    size = sum(len(key) + len(value) for key, value in kept.items())
+    if size > MAX_AUTH_CONFIG_LENGTH:
+        raise InvalidParameterValue(
+            f"auth_config has {size} characters; at most {MAX_AUTH_CONFIG_LENGTH} are allowed."
+        )
     api_base = kept.pop("api_base", "").strip()
     if api_base:
         check_public_url(

@@ -12,6 +12,7 @@ from mlcore import errors, ids
 from mlcore.auth.permissions import GATEWAY_MODEL_DEFINITION
 from mlcore.entities.gateway import Configuration, ModelDefinition
 from mlcore.http import Request
+from mlcore.limits import gateway as limits
 from mlcore.repos.gateway import configuration
 from mlcore.responses import gateway as responses
 
@@ -19,6 +20,7 @@ from mlcore.responses import gateway as responses
 def create_model_definition(
     message: m.CreateGatewayModelDefinition, request: Request
 ) -> dict[str, Any]:
+    limits.check_names(name=message.name, provider=message.provider, model_name=message.model_name)
     now = ids.now_ms()
     definition = ModelDefinition(
         model_definition_id=f"d-{uuid4().hex}",
@@ -69,6 +71,7 @@ def update_model_definition(
 ) -> dict[str, Any]:
     """Changes the fields of a model definition that the request has. An empty field counts as
     omitted."""
+    limits.check_names(name=message.name, provider=message.provider, model_name=message.model_name)
 
     def change(current: Configuration) -> dict[str, Any]:
         before = _get_definition(current, message.model_definition_id)

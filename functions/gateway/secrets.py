@@ -22,6 +22,7 @@ from mlcore.responses import gateway as responses
 def create_secret(message: m.CreateGatewaySecret, request: Request) -> dict[str, Any]:
     auth_config = check_auth_config(message.auth_config)
     check_secret_value(message.secret_value)
+    limits.check_names(secret_name=message.secret_name, provider=message.provider)
     secret_id, now = f"s-{uuid4().hex}", ids.now_ms()
     secret = Secret(
         secret_id=secret_id,

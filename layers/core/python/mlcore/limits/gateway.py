@@ -9,8 +9,13 @@ import struct
 from typing import Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits.shared_checks import check_length
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_\-\.]+")
+MAX_NAME_LENGTH: Final = 500
+"""Twice as many as in MLflow's database. All secrets of a workspace, or all model definitions, are
+listed in one answer, so a few names of hundreds of kilobytes would be too much for it."""
+MAX_AUTH_CONFIG_LENGTH: Final = 20_000
 _GREATEST_FLOAT: Final = 3.4028234663852886e38
 _MAX_SHOWN_DIGITS: Final = 8
 
@@ -21,6 +26,13 @@ def check_endpoint_name(name: str) -> None:
             f"Invalid endpoint name '{name}'. "
             "Name can only contain letters, numbers, underscores, hyphens, and dots."
         )
+
+
+def check_names(**names: str) -> None:
+    """Checks the length of names of a secret or a model definition, given by field. Raises
+    InvalidParameterValue."""
+    for field, name in names.items():
+        check_length(field, MAX_NAME_LENGTH, name)
 
 
 def mask(value: str) -> str:

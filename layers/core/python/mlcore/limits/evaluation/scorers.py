@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.evaluation.code_scorers import code_is_allowed
+from mlcore.limits.shared_checks import check_length
 from mlcore.wire.json_text import load_json, parse_json_text
 
 _CODE_REFUSED: Final = (
@@ -36,9 +37,14 @@ _DESTINATIONS: Final = frozenset(
 )
 
 
+MAX_NAME_LENGTH: Final = 256
+"""As in MLflow's database. All scorers of an experiment are listed in one answer."""
+
+
 def check_name(name: str) -> None:
     if not name.strip():
         raise InvalidParameterValue("Scorer name cannot be empty or contain only whitespace.")
+    check_length("name", MAX_NAME_LENGTH, name)
 
 
 def check_payload(serialized_scorer: str) -> dict[str, Any]:
