@@ -86,8 +86,10 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
             the batch, so that a record that always fails is delivered alone and given up at last.
     """
     if "Records" not in event:
-        quiet_runs.sweep()
-        trace_archival.run()
+        try:
+            quiet_runs.sweep()
+        finally:  # the failure of one does not stop the other
+            trace_archival.run()
         return {}
     records: Sequence[Record] = event["Records"]
     failure = index(records)

@@ -144,8 +144,11 @@ def test_a_pass_continues_where_the_time_was_over(
     assert counts[-1] == 5
 
 
+@pytest.mark.parametrize(
+    "error", [InvalidParameterValue("The experiment is full."), OverflowError("unforeseen")]
+)
 def test_a_trace_that_fails_holds_up_no_other(
-    store: Store, archiving: None, monkeypatch: pytest.MonkeyPatch
+    store: Store, archiving: None, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     failing, fine = aged("0", 60 * HOUR), aged("0", 50 * HOUR)
     elsewhere = aged(store.api.new_experiment("elsewhere"), 50 * HOUR)
@@ -153,7 +156,7 @@ def test_a_trace_that_fails_holds_up_no_other(
 
     def refused(trace: traces.StoredTrace, decide: Any) -> traces.StoredTrace | None:
         if trace.trace_id == f"tr-{failing}":
-            raise InvalidParameterValue("The experiment is full.")
+            raise error
         return write(trace, decide)
 
     monkeypatch.setattr(traces, "write", refused)

@@ -19,11 +19,9 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.lifecycle_stages import ACTIVE
 from mlcore.entities.workspaces import Workspace
-from mlcore.errors import MlflowError
 from mlcore.file_removal_queue import Removal
 from mlcore.ids import now_ms
 from mlcore.observability import logger
-from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.experiments import archival_progress, experiments
 from mlcore.repos.experiments.archival_progress import ArchivalProgress
 from mlcore.repos.experiments.experiments import StoredExperiment
@@ -70,7 +68,7 @@ def run() -> int:
                 return count
             try:
                 count += _Pass(config, workspace, stored).run(end)
-            except (MlflowError, WriteConflict):
+            except Exception:  # any error: the other experiments must still be archived
                 logger.exception(
                     "traces could not be archived",
                     extra={"experiment": stored.experiment.experiment_id},
@@ -178,7 +176,7 @@ def _archive(trace: StoredTrace) -> ArchivalOutcome:
     experiment's partition is full (10 GB): then other traces must be archived first."""
     try:
         return archival.archive(trace)
-    except MlflowError:
+    except Exception:  # any error: the other traces must still be archived
         logger.exception("a trace could not be archived", extra={"trace": trace.trace_id})
         return ArchivalOutcome.LATER
 
