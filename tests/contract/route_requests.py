@@ -383,17 +383,17 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"DELETE {_ROLES}/unassign": {"username": "{holder}", "role_id": "{role}"},
     f"GET {_ROLES}/users/list": {"role_id": "{role}"},
     **{
-        f"{method} {start}/permissions/{word}": {**what, "permission": "READ", "username": whose}
+        f"{method} {start}/permissions/{word}": {**what, "permission": level, "username": whose}
         for start, what in (
             (_EXPERIMENTS, OF_EXPERIMENT),
             (_REGISTERED, {"name": "{name}"}),
             (_SCORERS, {**OF_EXPERIMENT, "scorer_name": "quality"}),
         )
-        for method, word, whose in (
-            ("POST", "create", "{user}"),
-            ("GET", "get", "{holder}"),
-            ("PATCH", "update", "{holder}"),
-            ("DELETE", "delete", "{holder}"),
+        for method, word, whose, level in (
+            ("POST", "create", "{user}", "READ"),
+            ("GET", "get", "{holder}", "READ"),
+            ("PATCH", "update", "{holder}", "EDIT"),
+            ("DELETE", "delete", "{holder}", "READ"),
         )
     },
 }
