@@ -18,9 +18,9 @@ from mlcore.repos.experiments import experiments
 
 
 def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
-    """Writes a new version of a scorer, with a digest of all that the version consists of. A
-    version is written once. Raises WriteConflict if the version exists already, or if a condition
-    in ``beside`` does not hold.
+    """Writes a new version of a scorer, with a digest of all that the version consists of, and the
+    item that maps the scorer's id to its experiment. A version is written once. Raises
+    WriteConflict if the version exists already, or if a condition in ``beside`` does not hold.
 
     Args:
         beside: what is written or checked in the same transaction.
@@ -41,15 +41,11 @@ def create(version: ScorerVersion, beside: Sequence[Operation] = ()) -> None:
     )
     absent = ConditionExpression()
     absent.require_absent(ScorerItem.PK)
-    operations: list[Operation] = [Put(item.serialize(), absent), *beside]
-    if version.version == 1:
-        operations.append(entity_experiments.creation(version.scorer_id, version.experiment_id))
+    # The reference is written with each version: a deletion of the former ones may have taken it.
+    reference = entity_experiments.creation(version.scorer_id, version.experiment_id)
     try:
-        if len(operations) == 1:
-            table.put(item.serialize(), absent)
-        else:
-            table.transact(operations, new_ulid())
-    except (ConditionFailed, TransactionFailed) as failed:
+        table.transact([Put(item.serialize(), absent), reference, *beside], new_ulid())
+    except TransactionFailed as failed:
         raise WriteConflict from failed
 
 
