@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.contract.conftest import EXAMPLES
+from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.kubeflow_users import SECRET, KubeflowUser, make, two_users
 
 __all__ = ["two_users"]
@@ -68,3 +69,22 @@ def test_tokens(two_users: tuple[KubeflowUser, KubeflowUser], kind: str) -> None
                 if answer.status >= 500 or shown:
                     failed.append((order, direction, sent[:99], answer.status, shown))
     assert not failed
+
+
+def test_runs_at_the_ends_of_time_end_no_list(store: Store) -> None:
+    """Clients choose the times of runs; others page past them."""
+    experiment = store.api.new_experiment("e")
+    times = (2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1, 0)
+    for time in times:
+        store.api.post("runs/create", experiment_id=experiment, start_time=time)
+    kubeflow = KubeflowApi()
+    for by, order in itertools.product(("CREATE_TIME", "LAST_UPDATE_TIME"), ("ASC", "DESC")):
+        listed: set[str] = set()
+        token = ""
+        while token or not listed:
+            page = kubeflow.get(
+                "experiment_runs", orderBy=by, sortOrder=order, pageSize="1", nextPageToken=token
+            )
+            listed.update(item["id"] for item in page["items"])
+            token = page["nextPageToken"]
+        assert len(listed) == len(times)

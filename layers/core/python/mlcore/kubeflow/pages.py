@@ -23,6 +23,9 @@ _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
 _MAX_TOKEN: Final = 1024
 _PAGE_SIZE: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _END: Final = 2**63 - 1
+"""Greater than all ids: a page begins at the id after the last one."""
+_INT64: Final = range(-(2**63), 2**63)
+"""The times that clients may give runs and points, including both ends."""
 RESPONSE_BYTES: Final = 3_500_000
 """Approximate JSON size at which a page ends: a Lambda response is limited to 6 MB. The page token
 then continues."""
@@ -89,14 +92,13 @@ def _position(text: str) -> tuple[int, int] | None:
         last, _, value = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, ValueError):
         raise invalid("invalid nextPageToken: not Base64") from None
-    if not (_is_number(last) and _is_number(value)):
+    if not (_is_int64(last) and _is_int64(value) and abs(int(last)) < _END):
         raise invalid("invalid nextPageToken: invalid format")
     return int(value), int(last)
 
 
-def _is_number(text: str) -> bool:
-    """Whether a text is a whole number in the range of the numbers in index keys."""
-    return text.removeprefix("-").isdecimal() and len(text) <= 20 and abs(int(text)) < _END
+def _is_int64(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and len(text) <= 20 and int(text) in _INT64
 
 
 def page(
