@@ -37,7 +37,7 @@ def remove(client: ApiClient, experiment_id: str) -> None:
 
 
 def _scorer(name: str, instructions: str) -> dict[str, Any]:
-    """Returns the JSON to which MLflow's client serializes a judge with instructions."""
+    """Returns the JSON of a judge with instructions; MLflow's client can read it."""
     return {
         "name": name,
         "aggregations": [],

@@ -19,8 +19,8 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Copies the changes in the lander's unpublished objects to the system tables. Deferred objects
     wait for an upkeep; objects for which the time is too short wait for the next call. Returns the
     counts of :class:`mltables.publish_step.Published`, with upkeep also ``files``, the number of
-    removed files; {} if there is no such object and the event does not ask for upkeep, at once and
-    without loading the table engines.
+    removed files; {} if no object is due and the event does not ask for upkeep, at once and without
+    loading the table engines.
 
     Args:
         event: ``{"upkeep": true}`` also merges small files and removes unused ones; ``{"seconds":

@@ -187,9 +187,9 @@ def _time_ms(record: Mapping[str, Any]) -> int:
     """Returns the time up to which files of a removed item are removed, in milliseconds since the
     epoch.
 
-    The record has whole seconds. Ids of runs and logged models are never used again, so for these
-    the time is the end of that second. For other items it is the start, because files written later
-    in the second may belong to a new item with the same id.
+    The record has whole seconds. Only an import uses an id of a run or logged model again, so for
+    these the time is the end of that second. For other items it is the start, because files written
+    later in the second may belong to a new item with the same id.
     """
     second = int(float(record["ApproximateCreationDateTime"]))
     comes_once = Item.of(record["OldImage"]).type in (keys.RUN.name, keys.LOGGED_MODEL.name)

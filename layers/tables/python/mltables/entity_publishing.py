@@ -83,7 +83,7 @@ class EntityStep:
         return changed
 
     def _published(self, ids: Collection[str]) -> dict[str, str]:
-        """Returns the workspace of each of these roots that has a published row, by id."""
+        """Returns the published workspace of each of these roots that has a row, by id."""
         self._load_ids("named", self._roots.table, [self._id], [(root_id,) for root_id in ids])
         rows = self._connection.execute(
             f"SELECT {self._id}, workspace_id "

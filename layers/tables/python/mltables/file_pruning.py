@@ -310,7 +310,7 @@ def evaluate_bounds(
     column_bounds: Mapping[str, Bounds], parameters: Mapping[str, Any]
 ) -> Mapping[str, Bounds]:
     """Computes the bounds (the constant expressions with which conditions of a SQL statement
-    compare columns) in an empty DuckDB. Drops those that are NULL or cannot be computed."""
+    compare columns) in an empty DuckDB. Drops those that cannot be used, such as NULL."""
     if not any(bound for bounds in column_bounds.values() for bound in bounds):
         return {}
     with connect(None) as connection:

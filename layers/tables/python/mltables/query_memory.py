@@ -2,8 +2,8 @@
 of the Lambda function, or else of the machine.
 
 A Lambda function answers one request at a time, so a query gets what the function leaves. On a
-machine, three queries may run beside everything else, and each gets a small part of it. A
-container's limits count as the machine's.
+machine, three queries may run beside everything else, and each gets a part of it. A container's
+limits count as the machine's.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Store(Protocol):
 
     def create(self, key: str, data: bytes) -> str | None:
         """Writes an artifact file atomically if it does not exist. Returns its ETag; None if the
-        file exists, or if another caller is writing it."""
+        file exists, or on a conflict with another call."""
 
     def get(self, key: str) -> bytes | None:
         """Returns the whole content of the file with this key; None if the store has none."""

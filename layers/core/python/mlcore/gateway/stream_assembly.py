@@ -115,8 +115,8 @@ def _assemble_anthropic(events: Sequence[Json]) -> Json | None:
 
 
 def _assemble_gemini(events: Sequence[Json]) -> Json | None:
-    """Returns the answer that Gemini's events amount to (each event has the form of an answer);
-    None without a candidate."""
+    """Joins the candidates and the usage in Gemini's events (each has the form of an answer); None
+    without a candidate."""
     candidates: dict[int, Json] = {}
     usage: Json | None = None
     for event in events:

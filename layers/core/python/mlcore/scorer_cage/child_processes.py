@@ -68,7 +68,7 @@ def kill_all() -> None:
 
 
 def kill(processes: list[int]) -> None:
-    """Kills processes, if they still run."""
+    """Tries to kill processes."""
     for process in processes:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGKILL)

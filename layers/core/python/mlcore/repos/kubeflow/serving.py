@@ -1,8 +1,8 @@
 """Serving environments, their inference services, and which model each service serves.
 
 A model's *reference* is the item that maps its number (Kubeflow's integer id) to MLflow's item
-(:mod:`mlcore.repos.kubeflow.numbers`). Deploying a service writes the reference, so that a deletion
-of the model at the same time fails.
+(:mod:`mlcore.repos.kubeflow.numbers`). Deploying a service writes the reference, so that it or a
+Kubeflow deletion of the model at the same time fails.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def find(trace_id: str, workspace: str) -> StoredTrace | None:
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns a workspace's traces in the ids' order, None if missing; at most four round trips,
+    """Returns a workspace's traces in the ids' order, None if missing; normally two round trips,
     and a Query for each map that overflowed."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])

@@ -91,8 +91,8 @@ def newest_first(
 ) -> Iterator[StoredTrace]:
     """Yields traces by request time, newest first, then by id. All reads are strongly consistent.
 
-    Two round trips before the first trace of at most :data:`PAGES_AHEAD` experiments: the
-    experiments and a page of keys of each in parallel, then the traces.
+    For at most :data:`PAGES_AHEAD` experiments, one round trip reads them and a page of keys of
+    each; before the first trace, each needs one more.
 
     Args:
         workspace: experiments of another workspace are ignored.

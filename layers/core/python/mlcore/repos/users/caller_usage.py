@@ -33,7 +33,7 @@ def totals(targets: Sequence[str], day: int) -> list[int]:
 def add(target: str, day: int, requests: int) -> int:
     """Adds requests to a target's total of the day and returns the new total, in one write of one
     unit. If the answer to the write is lost and the write repeated, its requests count once; twice
-    only if another process has added to the total in between.
+    only if another call has added to the total in between.
 
     Args:
         target: for what requests are counted, such as ``user:ann``.
