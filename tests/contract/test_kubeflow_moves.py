@@ -150,3 +150,13 @@ def test_what_meets_a_move_is_moved_or_refused(world: Store, named: str, first: 
         or (name == "PK" and value["S"].startswith(("EXTERNALID#team-", "CONTEXTNAME#team-")))
     ]
     assert not wrong, wrong
+
+
+@pytest.mark.usefixtures("world")
+def test_versions_of_a_model_get_their_numbers_together() -> None:
+    """Each is numbered on condition that the model has stayed, which a transaction asks once."""
+    scene = Scene()
+    for _ in range(3):
+        scene.of_mlflow("model-versions/create", name=scene.workspace, source="s3://e/x")
+    versions = scene.api.get(f"registered_models/{scene.model}/versions")["items"]
+    assert len({version["id"] for version in versions}) == 4

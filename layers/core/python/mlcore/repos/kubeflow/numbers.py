@@ -134,16 +134,25 @@ def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
 
 def _write(groups: Sequence[Sequence[Operation]]) -> None:
     """Executes groups of operations in one transaction. If conditions fail, repeats it without
-    their groups."""
+    their groups. Groups may have the same check: a transaction names an item only once."""
     remaining = list(groups)
     while remaining:
-        owners = [at for at, group in enumerate(remaining) for _ in group]
+        operations: list[Operation] = []
+        owners: list[set[int]] = []
+        checks: dict[Key, int] = {}
+        for at, group in enumerate(remaining):
+            for operation in group:
+                if isinstance(operation, Check) and operation.key in checks:
+                    owners[checks[operation.key]].add(at)
+                    continue
+                if isinstance(operation, Check):
+                    checks[operation.key] = len(operations)
+                operations.append(operation)
+                owners.append({at})
         try:
-            table.transact(
-                [operation for group in remaining for operation in group], token=new_ulid()
-            )
+            table.transact(operations, token=new_ulid())
         except TransactionFailed as failed:
-            refused = {owners[position] for position in failed.items}
+            refused = {at for position in failed.items for at in owners[position]}
             remaining = [group for at, group in enumerate(remaining) if at not in refused]
         else:
             return
