@@ -9,7 +9,6 @@ import binascii
 import contextlib
 import functools
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -20,6 +19,7 @@ from mlcore.http import Request, Response, Sent
 from mlcore.http.kubeflow_responses import Answer, Versions, arguments, check_path
 from mlcore.kubeflow import body
 from mlcore.kubeflow.errors import invalid
+from mlcore.wire.integer_text import parse_integer
 
 T = TypeVar("T")
 
@@ -39,7 +39,6 @@ _BOOLEANS: Final = {
 }
 """The spellings of booleans that Go accepts: Kubeflow's server is written in Go."""
 
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,10}")
 
 PAGE_SIZE: Final = 10
 _MAX_TOKEN: Final = 1024
@@ -109,11 +108,12 @@ class CatalogCall(NamedTuple):
         text = self.arguments().get(name)
         if text is None:
             return None
-        if _INTEGER.fullmatch(text) is None:
+        number = parse_integer(text, digits=10)
+        if number is None:
             raise invalid(f"invalid {name}: {text[:50]!r} is not an integer")
-        if not least <= int(text) <= most:
+        if not least <= number <= most:
             raise invalid(f"invalid {name}: must be from {least} to {most}")
-        return int(text)
+        return number
 
     def current_generation(self) -> Generation:
         """Returns the newest generation of the model catalog (the result of its last load). One

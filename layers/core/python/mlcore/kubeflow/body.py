@@ -7,12 +7,12 @@ Field names match as in Go: exactly, or else case-insensitively. A null field co
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Final
 
 from mlcore.kubeflow import custom_properties, kinds
 from mlcore.kubeflow.errors import RequiredFieldMissing, invalid
 from mlcore.kubeflow.kinds import ARTIFACTS, EntityKind, KindField
+from mlcore.wire.integer_text import parse_integer
 from mlcore.wire.json_text import load_json
 
 CREATE: Final = "Create"
@@ -22,7 +22,6 @@ UPSERT: Final = ""
 
 MAX_LENGTH: Final = 255
 _INT64_END: Final = 2**63
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _COMMON_FIELDS: Final = ("description", "externalId", "customProperties")
 _SERVER_FIELDS: Final = ("id", "createTimeSinceEpoch", "lastUpdateTimeSinceEpoch")
 
@@ -208,10 +207,9 @@ def number(text: str, label: str = "") -> int:
     Args:
         label: describes the id, for the message.
     """
-    if _NUMBER.fullmatch(text):
-        value = int(text)
-        if -(2**31) <= value < 2**31:
-            return value
+    value = parse_integer(text, digits=19)
+    if value is not None and -(2**31) <= value < 2**31:
+        return value
     raise invalid(
         f"invalid {label} ID: {text[:50]}"
         if " " in label or not label

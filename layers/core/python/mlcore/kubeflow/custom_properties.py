@@ -11,13 +11,13 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import KINDS
+from mlcore.wire.integer_text import parse_integer
 from mlcore.wire.json_text import load_json
 
 STRING: Final = "MetadataStringValue"
@@ -38,7 +38,6 @@ MEMBER: Final = {
 TYPE: Final = {member: kind for kind, member in MEMBER.items()}
 
 _INT32_END: Final = 2**31
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _FIELD_TAGS: Final = frozenset(
     f"kubeflow.{field.name}" for kind in KINDS.values() for field in kind.fields
 )
@@ -117,10 +116,9 @@ def _value(key: str, data: Any) -> Property:
 
 
 def _int32(key: str, text: str) -> int:
-    if _INTEGER.fullmatch(text):
-        number = int(text)
-        if -_INT32_END <= number < _INT32_END:
-            return number
+    number = parse_integer(text, digits=20)
+    if number is not None and -_INT32_END <= number < _INT32_END:
+        return number
     raise invalid(f"custom property '{key}': invalid int_value: {text}")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.entity import Entity, response
 from mlcore.kubeflow.errors import invalid
+from mlcore.wire.integer_text import parse_integer
 
 _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
     "ID": lambda entity: entity.id,
@@ -21,7 +21,6 @@ _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
     "LAST_UPDATE_TIME": lambda entity: entity.update_time,
 }
 _MAX_TOKEN: Final = 1024
-_PAGE_SIZE: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _END: Final = 2**63 - 1
 """Greater than all ids: a page begins at the id after the last one."""
 _INT64: Final = range(-(2**63), 2**63)
@@ -78,9 +77,10 @@ def order_of(arguments: Mapping[str, str]) -> PageOrder:
 def _size(text: str) -> int:
     if not text:
         return 0
-    if not _PAGE_SIZE.fullmatch(text) or int(text) >= 2**31:
+    size = parse_integer(text, digits=10)
+    if size is None or size >= 2**31:
         raise invalid(f"strconv.ParseInt: parsing {text[:50]!r}: invalid pageSize")
-    return max(0, int(text))
+    return max(0, size)
 
 
 def _position(text: str) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ grants on a later model, MCP server or skill that somebody has made under the na
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from mlcore.auth.permissions import (
     ANY,
@@ -18,8 +18,6 @@ from mlcore.auth.permissions import (
     GATEWAY_MODEL_DEFINITION,
     GATEWAY_SECRET,
     MCP_SERVER,
-    PROMPT,
-    REGISTERED_MODEL,
     SCORER,
     SKILL,
     scorer_pattern,
@@ -31,15 +29,13 @@ from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants
 from mlcore.repos.users.grants import Since
 
-_MODEL_TYPES: Final = (REGISTERED_MODEL, PROMPT)
-
 
 def model_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     """Deletes the remaining grants on a registered model or prompt. One named ``*``, which was made
     without a login, has none."""
     if message.name == ANY:
         return
-    for kind in _MODEL_TYPES:
+    for kind in grants.MODEL_TYPES:
         since = _since_of_model(access.workspace, message.name)
         grants.delete_on_resource(access.workspace, kind, message.name, since)
 
@@ -48,7 +44,7 @@ def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None
     """Moves the remaining grants on a registered model or prompt to its new name."""
     if message.name in (message.new_name, ANY):
         return
-    for kind in _MODEL_TYPES:
+    for kind in grants.MODEL_TYPES:
         since = _since_of_model(access.workspace, message.name)
         grants.transfer(access.workspace, kind, message.name, message.new_name, since)
 

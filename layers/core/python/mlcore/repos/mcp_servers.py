@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import ConditionExpression, Raw, Update
-from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.table import Delete, Operation, Put, key_of_item, table
 from mlcore.entities.mcp_servers import (
     DELETED,
     AccessEndpoint,
@@ -161,18 +161,7 @@ def is_taken(server: MCPServer, workspace: str) -> bool:
     """Whether a workspace has an MCP server of the same name that is another one: not the copy that
     release 0.1.0 made before it was interrupted."""
     other = None if server.is_moved else find(workspace, server.name)
-    return other is not None and not _is_copy(other, server)
-
-
-def _is_copy(other: MCPServer, server: MCPServer) -> bool:
-    """Whether an MCP server in another workspace may be the copy of ``server`` that release 0.1.0
-    made, changed or not: it lacks nothing that ``server`` got since. A repeated import creates
-    servers with equal times, too."""
-    return (
-        other.created_at == server.created_at
-        and other.last_updated_at >= server.last_updated_at
-        and other.versions.keys() >= server.versions.keys()
-    )
+    return other is not None and not versioned_moves.is_copy(other, server)
 
 
 def move(server: MCPServer, workspace: str) -> None:
@@ -186,7 +175,7 @@ def move(server: MCPServer, workspace: str) -> None:
     stored = _server(server.workspace, raw)
     if stored.is_moved or versioned_moves.execute(
         _moving(raw, stored, workspace),
-        lambda other: _is_copy(_server(workspace, other), stored),
+        lambda other: versioned_moves.is_copy(_server(workspace, other), stored),
     ):
         left = find(server.workspace, server.name)
         if left is not None:
@@ -195,11 +184,7 @@ def move(server: MCPServer, workspace: str) -> None:
 
 def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:
     key = keys.mcp_server(server.workspace, server.name)
-    unchanged, mark = _unchanged(server.revision, server.created_at), Update()
-    mark.set(ServerItem.is_moved, True)
-    mark.add(ServerItem.version, 1)
-    mark.require_equal(ServerItem.version, server.revision)
-    mark.require_equal(ServerItem.created_at, server.created_at)
+    unchanged = _unchanged(server.revision, server.created_at)
     pk = keys.mcp_server_version(server.workspace, server.name, "").pk
     copies, deletions = list[Raw](), list[Delete]()
     for item in table.query_all(pk, prefix=keys.mcp_server_version_prefix()):
@@ -209,7 +194,13 @@ def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:
             place = keys.mcp_server_version(workspace, server.name, version.number)
             copies.append(item_at(place, item))
     copy = item_at(keys.mcp_server(workspace, server.name), raw)
-    return VersionedMove(copy, copies, Delete(key, unchanged), deletions, ItemUpdate(key, mark))
+    return VersionedMove(
+        copy,
+        copies,
+        Delete(key, unchanged),
+        deletions,
+        versioned_moves.mark(key, server, ServerItem),
+    )
 
 
 def _putting(version: MCPServerVersion) -> Put:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
+from mlcore.db.table import Delete, Operation, Put, key_of_item, table
 from mlcore.entities.skills import (
     DELETED,
     MLFLOW,
@@ -187,18 +187,7 @@ def is_taken(skill: Skill, workspace: str) -> bool:
     """Whether another skill in ``workspace`` has the name of ``skill``. A copy of ``skill`` that
     release 0.1.0 made there before it was interrupted does not count."""
     other = None if skill.is_moved else find(workspace, skill.identity)
-    return other is not None and not _is_copy(other, skill)
-
-
-def _is_copy(other: Skill, skill: Skill) -> bool:
-    """Whether a skill in another workspace may be the copy of ``skill`` that release 0.1.0 made,
-    changed or not: it lacks nothing that ``skill`` got since. A repeated import creates skills with
-    equal times, too."""
-    return (
-        other.created_at == skill.created_at
-        and other.last_updated_at >= skill.last_updated_at
-        and other.versions.keys() >= skill.versions.keys()
-    )
+    return other is not None and not versioned_moves.is_copy(other, skill)
 
 
 def move(skill: Skill, workspace: str) -> None:
@@ -211,7 +200,7 @@ def move(skill: Skill, workspace: str) -> None:
     stored = _skill(skill.workspace, raw)
     if stored.is_moved or versioned_moves.execute(
         _moving(raw, stored, workspace),
-        lambda other: _is_copy(_skill(workspace, other), stored),
+        lambda other: versioned_moves.is_copy(_skill(workspace, other), stored),
     ):
         left = find(skill.workspace, skill.identity)
         if left is not None:
@@ -220,11 +209,6 @@ def move(skill: Skill, workspace: str) -> None:
 
 def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:
     key = keys.skill(skill.workspace, *skill.identity)
-    mark = Update()
-    mark.set(SkillItem.is_moved, True)
-    mark.add(SkillItem.version, 1)
-    mark.require_equal(SkillItem.version, skill.revision)
-    mark.require_equal(SkillItem.created_at, skill.created_at)
     copies, deletions = list[Raw](), list[Delete]()
     for item in _version_items(skill.workspace, skill.identity):
         version, same = VersionItem.of(item), ConditionExpression()
@@ -236,7 +220,9 @@ def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:
             copies.append(item_at(place, item) | there)
     copy = item_at(keys.skill(workspace, *skill.identity), raw)
     deletion = Delete(key, _unchanged(skill))
-    return VersionedMove(copy, copies, deletion, deletions, ItemUpdate(key, mark))
+    return VersionedMove(
+        copy, copies, deletion, deletions, versioned_moves.mark(key, skill, SkillItem)
+    )
 
 
 def _version_items(workspace: str, identity: SkillIdentity) -> list[Raw]:

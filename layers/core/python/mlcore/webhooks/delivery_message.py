@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
+from mlcore import queues
 from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
 """Longer messages are compressed: a prompt with its tags may exceed the size limit of the queue."""
-MAX_BYTES: Final = 1_000_000
-"""Limit of a message, a little below that of SQS. A message that the queue refuses would fail the
-indexer's batch of stream records again and again."""
-
 TOPIC_FIELD: Final = "topic"
 """The field in the data of an alert's message with the topic to notify. Each topic gets a message
 of its own, so that a retry after a failed one does not repeat the mail of the others."""
@@ -42,7 +39,7 @@ def text(message: DeliveryMessage) -> str:
     is long. If it is too long even so, its largest data, such as the tags, are left empty."""
     data = dict(message.data)
     encoded = _encoded(message)
-    while len(encoded) > MAX_BYTES:
+    while len(encoded) > queues.MAX_MESSAGE_BYTES:
         largest = max(data, key=lambda name: len(json.dumps(data[name])))
         data[largest] = {} if isinstance(data[largest], dict) else ""
         encoded = _encoded(message._replace(data=data))

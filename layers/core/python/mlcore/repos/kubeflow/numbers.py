@@ -142,13 +142,13 @@ def _write(groups: Sequence[Sequence[Operation]]) -> None:
         checks: dict[Key, int] = {}
         for at, group in enumerate(remaining):
             for operation in group:
-                if isinstance(operation, Check) and operation.key in checks:
-                    owners[checks[operation.key]].add(at)
-                    continue
+                position = len(operations)
                 if isinstance(operation, Check):
-                    checks[operation.key] = len(operations)
-                operations.append(operation)
-                owners.append({at})
+                    position = checks.setdefault(operation.key, position)
+                if position == len(operations):
+                    operations.append(operation)
+                    owners.append(set())
+                owners[position].add(at)
         try:
             table.transact(operations, token=new_ulid())
         except TransactionFailed as failed:

@@ -99,12 +99,8 @@ Since = Callable[[], int | None]
 """Returns since when (ms since the epoch) a resource has an id or name; None if there is none."""
 
 
-def _never() -> None:
-    return None
-
-
 def delete_on_resource(
-    workspace: str, resource_type: str, resource_id: str, since: Since = _never
+    workspace: str, resource_type: str, resource_id: str, since: Since | None = None
 ) -> None:
     """Deletes all users' grants on a deleted resource, but not those on a later one.
 
@@ -112,8 +108,8 @@ def delete_on_resource(
         since: for resources whose names are used again: called if there are grants, after they were
             read. Grants that were written since then belong to the later resource.
     """
-    if since is not _never:
-        _transfer(workspace, resource_type, resource_id, None, since)
+    if since is not None:
+        transfer(workspace, resource_type, resource_id, None, since)
         return
     names = holders(workspace, resource_type, resource_id)
     places = [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
@@ -128,7 +124,7 @@ def transfer_operations(
     resource_type: str,
     resource_id: str,
     new_id: str | None,
-    since: Since = _never,
+    since: Since | None = None,
 ) -> list[tuple[str, list[Operation]]]:
     """Returns for each user's grant on a resource the user's name and the operations that transfer
     the grant to the resource ``new_id``, or delete it if ``new_id`` is None. A transaction with
@@ -143,7 +139,7 @@ def transfer_operations(
     items = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
-    later = since()
+    later = None if since is None else since()
     moves: list[tuple[str, list[Operation]]] = []
     for name, raw in zip(names, items, strict=True):
         listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
@@ -220,20 +216,18 @@ def leaving_operations(
 
 
 def transfer(
-    workspace: str, resource_type: str, resource_id: str, new_id: str, since: Since = _never
+    workspace: str,
+    resource_type: str,
+    resource_id: str,
+    new_id: str | None,
+    since: Since | None = None,
 ) -> None:
-    """Moves all users' grants on a resource to another resource (``new_id``), in one transaction
-    for each grant. A grant that is changed meanwhile stays.
+    """Moves all users' grants on a resource to another resource (``new_id``), or deletes them if
+    that is None, in one transaction for each grant. A grant that is changed meanwhile stays.
 
     Args:
         since: as for :func:`delete_on_resource`.
     """
-    _transfer(workspace, resource_type, resource_id, new_id, since)
-
-
-def _transfer(
-    workspace: str, resource_type: str, resource_id: str, new_id: str | None, since: Since
-) -> None:
     for _, operations in transfer_operations(workspace, resource_type, resource_id, new_id, since):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):

@@ -8,10 +8,10 @@ there. After that transaction, versions that are left in the old workspace are o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mlcore.db import item_size
-from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import (
     Check,
@@ -26,6 +26,14 @@ from mlcore.db.table import (
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.optimistic_retry import WriteConflict
+
+if TYPE_CHECKING:  # webhooks move without these
+    from mlcore.entities.mcp_servers import MCPServer
+    from mlcore.entities.skills import Skill
+    from mlcore.models.mcp_servers import MCPServer as ServerItem
+    from mlcore.models.skills import Skill as SkillItem
+
+E = TypeVar("E", "MCPServer", "Skill")
 
 OPERATIONS: Final = 100
 """Operations that one transaction of DynamoDB may have."""
@@ -47,13 +55,38 @@ class VersionedMove(NamedTuple):
     the transaction has no room for all of ``deletions``."""
 
 
+def is_copy(other: E, entity: E) -> bool:
+    """Whether an entity in another workspace may be the copy of ``entity`` that release 0.1.0 made,
+    changed or not: it lacks nothing that ``entity`` got since. A repeated import creates entities
+    with equal times, too."""
+    return (
+        other.created_at == entity.created_at
+        and other.last_updated_at >= entity.last_updated_at
+        and other.versions.keys() >= entity.versions.keys()
+    )
+
+
+def mark(key: Key, entity: MCPServer | Skill, item: type[ServerItem | SkillItem]) -> ItemUpdate:
+    """Returns the update that marks an entity's own item as moved, if it is as it was read.
+
+    Args:
+        item: the model of the item.
+    """
+    change = Update()
+    change.set(item.is_moved, True)
+    change.add(item.version, 1)
+    change.require_equal(item.version, entity.revision)
+    change.require_equal(item.created_at, entity.created_at)
+    return ItemUpdate(key, change)
+
+
 def item_at(key: Key, item: Raw) -> Raw:
     """Returns an item as it is to be stored under another key, from now on."""
     changed = ((Item.PK, key.pk), (Item.SK, key.sk), (Item.updated_at, now_ms()))
     return item | {attribute.attr_name: attribute.raw(value) for attribute, value in changed}
 
 
-def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
+def execute(move: VersionedMove, is_copy_of: Callable[[Raw], bool]) -> bool:
     """Moves an entity with its versions. Returns whether items of it are left in the old workspace,
     which are to be deleted: it has very many versions, or release 0.1.0 has copied it before.
 
@@ -61,7 +94,7 @@ def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
     first ninety or so.
 
     Args:
-        is_copy: whether an item of the other workspace is a copy of this entity.
+        is_copy_of: whether an item of the other workspace is a copy of this entity.
 
     Raises:
         WriteConflict: the entity or a version was changed since it was read, or the other workspace
@@ -84,7 +117,7 @@ def execute(move: VersionedMove, is_copy: Callable[[Raw], bool]) -> bool:
         table.transact([Put(move.copy, absent), source, *deletions, *map(Put, copies)], new_ulid())
     except TransactionFailed as failed:
         there = failed.items.get(0)
-        if there is not None and is_copy(there):
+        if there is not None and is_copy_of(there):
             return True
         raise WriteConflict from failed
     return is_left
