@@ -31,11 +31,14 @@ from judge_runner.job_execution import (
 from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import (
+    FINAL,
     INVOKE_EVALUATION,
     INVOKE_SCORER,
     ONLINE_SCORING,
     OPTIMIZE_PROMPT,
+    RUNNING,
     Job,
+    deadline,
 )
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.errors import MlflowError, RequestLimitExceeded, TemporarilyUnavailable
@@ -138,8 +141,9 @@ def _find(message: JobMessage) -> Job | None:
 
 
 def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
-    """Runs a job until it ends, pauses or is stopped. Raises JobLeased if another call holds it,
-    ServerStopping, and unexpected errors as long as the job has attempts left."""
+    """Runs a job until it ends, pauses or is stopped. Raises JobLeased if another call holds it or
+    has taken it over, ServerStopping, and unexpected errors as long as the job has attempts
+    left."""
     work = start(job, remaining)
     if work is None:
         _end_unfinished_run(job)
@@ -155,9 +159,16 @@ def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
 
 
 def _end_unfinished_run(job: Job) -> None:
-    """Ends the run of a job that will not continue; does nothing for jobs without a run."""
+    """Ends the run of a job that will not continue; does nothing for jobs without a run, and for
+    those that another call has paused. Raises JobLeased if another call runs the job: that call
+    may die, and then this message must continue the job."""
     current = jobs.find(job.workspace, job.job_id)
     if current is None:
+        return
+    now = ids.now_ms()
+    if current.status not in FINAL and now <= deadline(current):
+        if current.status == RUNNING:
+            raise JobLeased(max(0, (current.lease_until or 0) - now) / 1000)
         return
     if job.name in _WITH_RUN:
         evaluation_runs.end_stopped(current)

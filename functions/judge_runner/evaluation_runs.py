@@ -57,7 +57,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     judges = [task.judge for task in tasks]
     sources = scorer_source_check.of_job(work.job, judges, params["serialized_scorers"])
     stored = trace_scoring.load_traces(work.job)
-    if work.job.completed is None:  # otherwise an earlier call has done it
+    if not work.job.completed:  # otherwise an earlier call has done it, before its first trace
         links.put(creator_rights.writable_run(work.job).run_id, params["trace_ids"])
     scorers = [
         (task, scoring.new_scoring(task, work, complete, source=source, expectations=True))

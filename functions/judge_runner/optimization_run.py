@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from judge_runner import creator_rights
+from judge_runner.call_journal import CallJournal
 from judge_runner.candidate_evaluation import Example
 from judge_runner.job_execution import JobExecution
 from judge_runner.prompt_evolution import Candidate, mean
@@ -61,8 +62,8 @@ class OptimizationRun:
             "num_training_samples": str(len(examples)),
         }
         run = creator_rights.writable_run(job)
-        logged = runs.metrics(run.document).get(_SCORE)
-        self._logged_step = -1 if logged is None else logged.step
+        self._listed = len(_list(run.document.texts("tags").get(LOGGED_ARTIFACTS_TAG)))
+        """How many candidates the run lists. Their points and files were written before."""
         run_writes.write(run, lambda _: ({"params": params}, ()))
         self.link(job.params["prompt_version"])
 
@@ -79,19 +80,23 @@ class OptimizationRun:
 
         run_writes.write(creator_rights.writable_run(self._job), add, exclusive=True)
 
-    def log_candidate(self, number: int, candidate: Candidate, calls: int) -> None:
+    def log_candidate(
+        self, journal: CallJournal, number: int, candidate: Candidate, calls: int
+    ) -> None:
         """Logs a candidate prompt that was evaluated on all records of the dataset: its scores as
         metrics and files, its text as a file. Does nothing if an earlier execution has logged it.
+        If that execution was interrupted, writes the same points again.
 
         Args:
+            journal: keeps the time of the points.
             calls: how often a candidate was evaluated on a record so far, in the whole job.
         """
-        if number <= self._logged_step:
+        if number < self._listed:
             return
         scores = scores_of(candidate)
         run = creator_rights.writable_run(self._job)
         self._put_files(run, number, candidate, scores)
-        now = ids.now_ms()
+        now = journal.remember(f"time of candidate {number}", ids.now_ms)
         values = {
             _SCORE: candidate.score,
             **{f"{_SCORE}.{name}": score for name, score in scores.items()},

@@ -9,6 +9,7 @@ of the models (:mod:`judge_runner.call_journal`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from judge_runner import evaluation_runs, optimization_run, prompt_evolution
@@ -16,7 +17,7 @@ from judge_runner.call_journal import CallJournal
 from judge_runner.candidate_evaluation import CandidateEvaluation, Example, examples_of
 from judge_runner.job_execution import JobExecution
 from judge_runner.optimization_run import OptimizationRun, scores_of
-from judge_runner.prompt_evolution import Candidate
+from judge_runner.prompt_evolution import Candidate, Validated
 from judge_runner.prompt_proposals import PromptProposals
 from judge_runner.structured_questions import StructuredQuestions
 from mlcore import errors, ids, reserved_tags
@@ -111,11 +112,12 @@ def _optimize(
     )
     proposals = PromptProposals(questions, source, examples, settings.guidelines)
     evaluation = CandidateEvaluation(work, journal, examples, is_chat=source.is_chat)
+    log_candidate = partial(own_run.log_candidate, journal)
     if params["optimizer_type"] == GEPA:
-        return _evolve(settings, source, proposals, evaluation, examples, own_run)
+        return _evolve(settings, source, proposals, evaluation, examples, log_candidate)
     if not examples:
         return OptimizedPrompt(proposals.propose(source.text, ()))
-    return _improve_once(source, proposals, evaluation, examples, own_run)
+    return _improve_once(source, proposals, evaluation, examples, log_candidate)
 
 
 def _evolve(
@@ -124,7 +126,7 @@ def _evolve(
     proposals: PromptProposals,
     evaluation: CandidateEvaluation,
     examples: Sequence[Example],
-    own_run: OptimizationRun,
+    log_candidate: Validated,
 ) -> OptimizedPrompt:
     candidates = prompt_evolution.evolve(
         source.text,
@@ -132,7 +134,7 @@ def _evolve(
         settings.evolution,
         evaluation.evaluate,
         proposals.try_propose,
-        own_run.log_candidate,
+        log_candidate,
     )
     best = prompt_evolution.best(candidates)
     text = None if best is candidates[0] else best.text
@@ -144,16 +146,16 @@ def _improve_once(
     proposals: PromptProposals,
     evaluation: CandidateEvaluation,
     examples: Sequence[Example],
-    own_run: OptimizationRun,
+    log_candidate: Validated,
 ) -> OptimizedPrompt:
     positions = range(len(examples))
     initial = Candidate(source.text, tuple(evaluation.evaluate(source.text, positions)))
     if not initial.evaluated[0].scores:
         return OptimizedPrompt(proposals.propose(source.text, initial.evaluated))
-    own_run.log_candidate(0, initial, len(examples))
+    log_candidate(0, initial, len(examples))
     text = proposals.propose(source.text, initial.evaluated)
     final = Candidate(text, tuple(evaluation.evaluate(text, positions)))
-    own_run.log_candidate(1, final, 2 * len(examples))
+    log_candidate(1, final, 2 * len(examples))
     return OptimizedPrompt(text if final.score > initial.score else None, initial, final)
 
 

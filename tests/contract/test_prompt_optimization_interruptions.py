@@ -3,6 +3,7 @@ nothing half is left."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,45 @@ def test_an_indexer_that_is_faster(
     metrics = {each["key"]: (each["value"], each["step"]) for each in run["data"]["metrics"]}
     assert metrics["eval_score"] == (1.0, 1)
     assert metrics["final_eval_score"] == (1.0, 0)
+
+
+@pytest.mark.parametrize("candidate", [0, 1])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_kill_between_the_points_of_a_candidate_and_its_run(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch, candidate: int, indexed: bool
+) -> None:
+    """The repetition logs each candidate once, and lists the files of all: whether the indexer has
+    made the points the latest ones of the run meanwhile, or not."""
+    job = world.create(world.body(max_metric_calls=20))
+    [message] = world.queue.waiting
+    write = metric_history.write
+
+    def write_and_die(experiment_id: str, run_id: str, points: list[Metric]) -> None:
+        write(experiment_id, run_id, points)
+        if points[0].step == candidate:
+            if indexed:
+                latest = [point._asdict() for point in points]
+                world.api.post("runs/log-batch", run_id=run_id, metrics=latest)
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(metric_history, "write", write_and_die)
+        with pytest.raises(Killed):
+            world.work()
+    world.queue.waiting = [message]
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
+    assert world.work() == []
+    assert world.get(job["job_id"])["state"]["status"] == "JOB_STATUS_COMPLETED"
+    tags = {each["key"]: each["value"] for each in world.run(job["run_id"])["data"]["tags"]}
+    assert [table["path"] for table in json.loads(tags["mlflow.loggedArtifacts"])] == [
+        f"prompt_candidates/iteration_{number}/eval_results.json" for number in (0, 1)
+    ]
+    history = world.api.get("metrics/get-history", run_id=job["run_id"], metric_key="eval_score")
+    assert [(point.get("step", 0), point["value"]) for point in history["metrics"]] == [
+        (0, 0.0),
+        (1, 1.0),
+    ]
 
 
 def test_a_message_that_comes_twice(world: OptimizationWorld) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,8 @@ def end(
     metrics: Mapping[str, Metric] = MappingProxyType({}),
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Ends a run with further tags and latest metrics. A run that has ended is not changed.
+    """Ends a run with further tags and latest metrics. A run that has ended is not changed, even if
+    it ended after it was read.
 
     Args:
         metrics: points by metric that become the run's latest values. They are already in the
@@ -42,7 +44,14 @@ def end(
     ]
 
     def decide(current: StoredRun) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        if current.item.status != RUNNING:
+            raise _AlreadyEnded
         newer = newer_texts(current.document.texts("metrics"), metrics)
         return {"metrics": newer, "tags": tags}, ()
 
-    run_writes.write(run, decide, attributes)
+    with contextlib.suppress(_AlreadyEnded):
+        run_writes.write(run, decide, attributes, exclusive=True)
+
+
+class _AlreadyEnded(Exception):
+    """Raised if a user or another job has ended the run meanwhile."""

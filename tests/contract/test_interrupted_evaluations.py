@@ -1,0 +1,124 @@
+"""Evaluations whose worker fails before its first write, or meets another worker of the same
+job."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from judge_runner import job_execution, trace_scoring
+from judge_runner.creator_rights import CreatorRights
+from mlcore import ids
+from mlcore.errors import TemporarilyUnavailable
+from mlcore.repos.runs.core import endings
+from mlcore.repos.traces import links
+from tests.contract.conftest import Store
+from tests.contract.judges_world import Context, World, ask, judge
+
+JUDGE = judge("{{ inputs }} and {{ outputs }}", "polite")
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(store.api, monkeypatch)
+
+
+def evaluate(world: World, traces: Sequence[str]) -> tuple[str, str]:
+    """The ids of the job and of its run."""
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": traces,
+        "serialized_scorers": [json.dumps(JUDGE)],
+    }
+    answer = ask("POST", "mlflow/genai/evaluate/invoke", body)
+    assert answer.status == 200, answer
+    return answer.body["job_id"], answer.body["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (CreatorRights, "check"),
+        (trace_scoring, "load_traces"),
+        (links, "put"),
+    ],
+)
+def test_a_table_that_is_busy_at_first_leaves_all_traces_linked(
+    world: World, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    traces = [world.trace(f"q{number}", "a") for number in range(3)]
+    job_id, run_id = evaluate(world, traces)
+
+    def busy(*_: Any) -> None:
+        raise TemporarilyUnavailable("The table is busy.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, busy)
+        assert len(world.work()) == 1
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+    assert links.traces_of(run_id) == set(traces)
+
+
+def test_a_worker_that_lost_its_job_to_another_does_not_end_its_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first worker waits for an answer longer than its lease. SQS has delivered the message to
+    a second one, which is still at work when the first one finds out."""
+    monkeypatch.setattr(trace_scoring, "PARALLEL_CALLS", 1)
+    traces = [world.trace(f"q{number}", "a") for number in range(3)]
+    job_id, run_id = evaluate(world, traces)
+    [message] = world.queue.waiting
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now)
+    asks, may_continue = threading.Event(), threading.Event()
+    kept: list[list[str]] = []
+    first = threading.Thread(target=lambda: kept.append(world.work(context=Context())))
+
+    def answer(_chat: Any) -> Any:
+        if len(world.model.asked) == 1:
+            asks.set()
+            assert may_continue.wait(20)
+        elif first.is_alive():
+            may_continue.set()
+            first.join(20)
+            assert not first.is_alive()
+        return {"result": "yes", "rationale": ""}
+
+    world.model.said = answer
+    first.start()
+    assert asks.wait(20)
+    after_lease = now + job_execution.LEASE_MS + 1
+    monkeypatch.setattr(ids, "now_ms", lambda: after_lease)
+    world.queue.waiting = [message]
+    assert world.work() == []
+    assert kept == [[message.body]], "its message stays: the other worker may die"
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+    run = world.api.get("runs/get", run_id=run_id)["run"]
+    assert run["info"]["status"] == "FINISHED"
+    assert {metric["key"]: metric["value"] for metric in run["data"]["metrics"]} == {
+        "polite/mean": 1.0
+    }
+    assert world.work() == [], "a late message of an ended job changes nothing"
+    again = world.api.get("runs/get", run_id=run_id)["run"]
+    assert again == run
+
+
+def test_a_run_that_is_killed_while_its_job_ends_stays_killed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run_id = evaluate(world, [world.trace("q", "a")])
+    end = endings.end
+
+    def late(*args: Any, **fields: Any) -> None:
+        world.api.post("runs/update", run_id=run_id, status="KILLED", end_time=7)
+        end(*args, **fields)
+
+    monkeypatch.setattr(endings, "end", late)
+    assert world.work() == []
+    info = world.api.get("runs/get", run_id=run_id)["run"]["info"]
+    assert (info["status"], info["end_time"]) == ("KILLED", 7)
