@@ -1,5 +1,6 @@
 """``python -m local.admin verify`` and ``reindex``: compares derived items, such as index entries,
-with the items from which they are computed; ``reindex`` also repairs them."""
+with the items from which they are computed; ``reindex`` also repairs them, and what finds runs and
+logged models by their ids."""
 
 from __future__ import annotations
 
@@ -70,6 +71,7 @@ def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[A
                 errors.ResourceDoesNotExist,
                 errors.InvalidParameterValue,
                 errors.TemporarilyUnavailable,
+                errors.RequestLimitExceeded,
             ) as error:
                 print(f"experiment {experiment}: {error.message}", file=sys.stderr)
                 yield None
@@ -88,6 +90,6 @@ def show(report: Any) -> None:
     )
     for kind, findings in (("", report.findings), ("behind: ", report.behind)):
         for finding in findings[:SHOWN]:
-            print(f"  {kind}{finding.problem:9} {finding.key.sk}")
+            print(f"  {kind}{finding.problem:9} {finding.place}")
         if len(findings) > SHOWN:
             print(f"  {kind}and {len(findings) - SHOWN} more")

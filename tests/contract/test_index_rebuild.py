@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from indexer.projection.index_items import INDEXES, OUTSIDE_MAPS
-from indexer.verification import rebuild
-from mlcore import errors
+from indexer.verification import places, rebuild
+from mlcore import errors, process_cache
 from mlcore.db import keys
+from mlcore.db.table import table
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store
@@ -171,6 +172,54 @@ def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
         assert rebuild.verify("0", patience=0).findings == []
         assert rebuild.reindex("0").findings == []
         assert ranks_found(store, [run_id]) == set()
+
+
+def test_a_run_without_its_reference_is_found_by_its_id_again(
+    store: Store, indexed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables have such runs (see test_history_packing). Without the run there is no reference, also
+    if the run is removed at this moment."""
+    lost, removed, removed_now, *_ = run_ids = filled(store, indexed, 4)
+    rebuild.reindex(indexed)
+    answer = store.api.get("runs/get", run_id=lost)
+    references = [keys.run_ref(run_id) for run_id in run_ids]
+    before = table.batch_get(references)
+    for reference in references[:3]:
+        table.delete(reference)
+    table.delete(keys.run(indexed, removed))
+    process_cache.clear()
+    assert store.api.ask("GET", "runs/get", run_id=lost).status == 404
+    found = [finding for finding in rebuild.verify(indexed, 0).findings if "REF" in finding.place]
+    assert [(each.problem, each.place) for each in found] == [
+        ("missing", " ".join(keys.run_ref(run_id))) for run_id in sorted((lost, removed_now))
+    ]
+    original = places._repairing
+
+    def after_a_removal(*arguments: Any) -> Any:
+        table.delete(keys.run(indexed, removed_now))
+        return original(*arguments)
+
+    monkeypatch.setattr(places, "_repairing", after_a_removal)
+    rebuild.reindex(indexed)
+    assert store.api.get("runs/get", run_id=lost) == answer
+    after = table.batch_get(references)
+    assert comparable([after[0] or {}]) == comparable([before[0] or {}])
+    assert after[1:] == [None, None, before[3]]
+    rebuild.reindex(indexed)
+    assert rebuild.verify(indexed, 0).findings == []
+
+
+def test_a_logged_model_that_a_move_left_behind_is_found_again(store: Store, indexed: str) -> None:
+    made = store.api.post("logged-models", experiment_id=indexed, name="m")
+    model_id = made["model"]["info"]["model_id"]
+    key = keys.logged_model(indexed, model_id)
+    hidden = table.get(key) or {}
+    table.put({**hidden, "workspace": {"S": "gone"}})
+    assert store.api.ask("GET", f"logged-models/{model_id}").status == 404
+    assert [each.key for each in rebuild.verify(indexed, 0).findings] == [key]
+    assert [each.key for each in rebuild.reindex(indexed).findings] == [key]
+    assert store.api.get(f"logged-models/{model_id}") == made
+    assert rebuild.verify(indexed, 0).findings == []
 
 
 def test_an_unknown_experiment(store: Store) -> None:

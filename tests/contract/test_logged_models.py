@@ -4,6 +4,8 @@ pages, and workspaces."""
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -11,8 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcore.db.table import Operation, table
+from mlcore.repos import document
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models import search as logged_model_search
+from mlcore.repos.removal import workspace_moves
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
 from tests.contract.threads import at_once
@@ -39,6 +44,12 @@ def patch(api: Api, path: str, **fields: Any) -> None:
 
 def trips(api: Api) -> int:
     return api.cost.round_trips
+
+
+def kinds(store: Store) -> Counter[str]:
+    """How many items of logged models there are, by type."""
+    types = [item["type"]["S"] for item in store.items()]
+    return Counter(kind for kind in types if kind.startswith("logged_model"))
 
 
 def test_costs(store: Store) -> None:
@@ -251,3 +262,30 @@ def test_a_workspace_hides_its_models(store: Store, monkeypatch: pytest.MonkeyPa
     logged = {"run_id": run_id, "key": "m", "value": 1, "timestamp": 1, "model_id": model_id}
     assert theirs.ask("POST", "runs/log-metric", **logged).status in (400, 404)
     assert points_of(model(api, model_id)) == []
+
+
+def test_a_model_is_not_created_in_an_experiment_that_moves_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The move has named the workspace of all models that it found, so nobody would see this one.
+    Nothing of it stays."""
+    enable_workspaces(monkeypatch, "team")
+    monkeypatch.setattr(document, "INLINE_BYTES", 100)
+    theirs = Api("team")
+    experiment_id = theirs.new_experiment("moves")
+    fields = {"experiment_id": experiment_id, "params": pairs({"p": "v" * 200})}
+    kept = new_model(theirs, **fields)
+    made = kinds(store)
+    assert made["logged_model_param"] == 1
+    original = table.transact
+
+    def after_a_move(operations: Sequence[Operation], token: str) -> None:
+        monkeypatch.setattr(table, "transact", original)
+        workspace_moves.experiment(experiment_id, "default")
+        original(operations, token)
+
+    monkeypatch.setattr(table, "transact", after_a_move)
+    assert theirs.ask("POST", "logged-models", **fields).status == 404
+    assert kinds(store) == made
+    assert model(store.api, kept)
+    assert new_model(store.api, **fields)

@@ -9,7 +9,7 @@ import pytest
 import indexer.app
 from indexer.projection import quiet_runs
 from indexer.verification import rebuild
-from mlcore import process_cache
+from mlcore import errors, process_cache
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import document
@@ -91,6 +91,36 @@ def test_a_run_that_goes_on_is_left_alone(store: Store, monkeypatch: pytest.Monk
         api.post("runs/log-metric", run_id=busy, key="m", value=3, timestamp=9)
         deliver(stream.fresh())
         assert marked(store) == {waking, busy}
+
+
+def test_an_experiment_that_fails_stops_no_other_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure is still reported, and names the experiment."""
+    api = store.api
+    experiment_ids = [api.new_experiment(name) for name in "abc"]
+    with following(store) as stream:
+        run_ids = [running(api, experiment_id) for experiment_id in experiment_ids]
+        deliver(stream.fresh())
+        original = quiet_runs._mark_as_quiet
+        failing = run_ids[:2]
+
+        def failing_for_some(item: Any) -> None:
+            if item["run_id"]["S"] in failing:
+                raise errors.TemporarilyUnavailable("busy")
+            original(item)
+
+        monkeypatch.setattr(quiet_runs, "_mark_as_quiet", failing_for_some)
+        with pytest.raises(ExceptionGroup) as failed:
+            sweep()
+        notes = [getattr(each, "__notes__", []) for each in failed.value.exceptions]
+        assert sorted(notes) == [[f"experiment {each}"] for each in sorted(experiment_ids[:2])]
+        deliver(stream.fresh())
+        assert marked(store) == set(failing)
+        failing.clear()
+        sweep()
+        deliver(stream.fresh())
+        assert marked(store) == set()
 
 
 def test_an_idle_table_costs_one_query(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

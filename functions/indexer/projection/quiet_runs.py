@@ -22,6 +22,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.ids import now_ms
 from mlcore.models.runs import Run
+from mlcore.models.search_index import MarkedExperiment
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.document import Owner
 from mlcore.repos.runs.core import marked_experiments, marked_runs, marks
@@ -47,18 +48,32 @@ counted."""
 def sweep() -> int:
     """Finds the marked runs of all experiments that were not written to for :data:`QUIET_MS` (for
     :data:`CALM_MS` if the experiment has more than :data:`CROWD` marked runs) and writes their
-    ``quiet`` attribute, so that the indexer processes them. Returns how many runs it found."""
-    count = 0
+    ``quiet`` attribute, so that the indexer processes them. Returns how many runs it found.
+
+    Raises:
+        ExceptionGroup: the errors of the experiments that failed; all others were handled.
+    """
+    count, failures = 0, []
     for entry in marked_experiments.every():
-        marked = marked_runs.to_process(entry.experiment_id)
-        if not marked:
-            marked_experiments.drop(entry)
-            continue
-        before = now_ms() - (CALM_MS if len(marked) > CROWD else QUIET_MS)
-        quiet = _quiet_since(marked, before)
-        table.parallel([partial(_mark_as_quiet, item) for item in quiet])
-        count += len(quiet)
+        try:
+            count += _sweep_experiment(entry)
+        except Exception as failure:  # any error: the other experiments must still be handled
+            failure.add_note(f"experiment {entry.experiment_id}")
+            failures.append(failure)
+    if failures:
+        raise ExceptionGroup("quiet runs of some experiments were not marked", failures)
     return count
+
+
+def _sweep_experiment(entry: MarkedExperiment) -> int:
+    marked = marked_runs.to_process(entry.experiment_id)
+    if not marked:
+        marked_experiments.drop(entry)
+        return 0
+    before = now_ms() - (CALM_MS if len(marked) > CROWD else QUIET_MS)
+    quiet = _quiet_since(marked, before)
+    table.parallel([partial(_mark_as_quiet, item) for item in quiet])
+    return len(quiet)
 
 
 def crowded_runs(

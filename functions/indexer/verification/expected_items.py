@@ -15,6 +15,7 @@ from indexer.full_text import text_items
 from indexer.projection import experiment_items, trace_items
 from indexer.projection.child_items import Posting, SourceEntity, is_outside
 from indexer.projection.index_items import INDEXES, OUTSIDE_MAPS, RANKED_MAPS
+from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item
@@ -61,6 +62,12 @@ class ItemDifference(NamedTuple):
     stored: Raw | None
     source: tuple[str | None, Key | None] | None = None
     """The run or trace that requires the item, if the item's key does not name it."""
+
+    @property
+    def place(self) -> str:
+        """The item's sort key; with its partition key, if this is not the experiment's."""
+        is_outside = keys.parse(*self.key).pattern is keys.RUN_REF
+        return f"{self.key.pk} {self.key.sk}" if is_outside else self.key.sk
 
 
 def of_experiment(item: Raw | None) -> Items:

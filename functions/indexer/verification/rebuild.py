@@ -1,5 +1,5 @@
 """Verifies and rebuilds the derived items of an experiment, while clients write and the indexer
-runs.
+runs, and with them what finds its runs and logged models by their ids (:mod:`.places`).
 
 An item is wrong if it differs from what its source requires, still does so in the same way after a
 while, and nothing says that the indexer will repair it: neither a mark (a key that says that the
@@ -25,7 +25,7 @@ from indexer.history.interrupted_writes import Missing
 from indexer.projection import inactive_runs, item_writes, trace_items
 from indexer.projection.child_items import Writes
 from indexer.ranks import rank_repairs, rank_rows, rank_segments
-from indexer.verification import expected_items, partition_scan
+from indexer.verification import expected_items, partition_scan, places
 from indexer.verification.expected_items import ItemDifference
 from indexer.verification.indexing_lag import IndexingLag, finding_source
 from indexer.verification.partition_scan import Partition, Suspects
@@ -108,7 +108,8 @@ def verify(
     differences = partial(_differences, partition)
     findings = _each(differences, partition_scan.suspects(partition))
     findings += _each(partial(_missing_points, experiment_id), _runs(partition))
-    if findings and patience:
+    misplaced = places.differences(experiment_id)
+    if (findings or misplaced) and patience:
         time.sleep(patience)
     lag = IndexingLag(partition, findings, unread)
     if findings and patience:
@@ -130,6 +131,9 @@ def verify(
         ]
     behind = [finding for finding in findings if lag.covers(finding)]
     wrong = [finding for finding in findings if not lag.covers(finding)]
+    if misplaced:
+        known = {finding.key for finding in misplaced}
+        wrong += [each for each in places.differences(experiment_id) if each.key in known]
     report = _report(partition, wrong)
     return report._replace(behind=_sorted(behind))
 
@@ -154,6 +158,7 @@ def reindex(experiment_id: str) -> RebuildReport:
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
         TemporarilyUnavailable: a run changed faster than it could be repaired.
+        RequestLimitExceeded: what finds a run or logged model by its id did so.
     """
     before = _partition(experiment_id)
     fields = text_index_state.begin_rebuild(experiment_id)
@@ -163,6 +168,7 @@ def reindex(experiment_id: str) -> RebuildReport:
     findings = _each(partial(_repair, partition), partition_scan.suspects(partition))
     completed = partial(_missing_points, experiment_id, act=interrupted_writes.complete)
     findings += _each(completed, _runs(partition))
+    findings += places.repair(experiment_id)
     rank_rows.sort_all(experiment_id)
     rank_segments.remove_stale(experiment_id)
     trace_items.index_marked(experiment_id)

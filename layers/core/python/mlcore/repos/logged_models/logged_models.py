@@ -6,7 +6,6 @@ As in MLflow, a model can be changed whether or not its experiment is deleted.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,15 +15,18 @@ from mlcore.db import keys
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Check, Operation, Put, TransactionFailed, key_of_item, table
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
+from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
 from mlcore.process_cache import ProcessCache
 from mlcore.repos import document, document_write_retries, document_writes
 from mlcore.repos.document import Document
+from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import points as logged_model_points
 
 _places: ProcessCache[str, str] = ProcessCache("place of a logged model")
@@ -106,7 +108,8 @@ def missing(model_id: str) -> errors.ResourceDoesNotExist:
 
 def create(model: LoggedModel, workspace: str) -> None:
     """Writes a logged model's item, and the item that maps its id to its experiment, in one
-    transaction."""
+    transaction. Raises ResourceDoesNotExist if the experiment is not in the workspace any more: a
+    move of the experiment would not find the model."""
     key = keys.logged_model(model.experiment_id, model.model_id)
     owner = (model.experiment_id, model.model_id)
     attributes, children = document.initial(
@@ -149,14 +152,23 @@ def create(model: LoggedModel, workspace: str) -> None:
     table.batch_write(children)
     absent = ConditionExpression()
     absent.require_absent(LoggedModelItem.PK)
-    # The id is new and random: an existing item is this model, written by an attempt whose answer
-    # was lost.
-    with contextlib.suppress(TransactionFailed):
-        table.transact(
-            [Put({**item.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
-            # Not the model's id: an import gives a purged model its former id.
-            token=new_ulid(),
-        )
+    operations: list[Operation] = [
+        Put({**item.serialize(), **attributes}, absent),
+        Put(location.serialize(), absent),
+    ]
+    if workspace != DEFAULT_WORKSPACE:  # from which nothing is moved
+        stays = ConditionExpression()
+        stays.require_equal(Experiment.workspace, workspace)
+        operations.append(Check(keys.experiment(model.experiment_id), stays))
+    try:
+        # The token is not the model's id: an import gives a purged model its former id.
+        table.transact(operations, token=new_ulid())
+    except TransactionFailed as failed:
+        # The id is new and random: an existing item is this model, written by an attempt whose
+        # answer was lost.
+        if failed.items.keys() == {2}:
+            table.batch_write(deletes=[key_of_item(child) for child in children])
+            raise experiments.missing(model.experiment_id) from failed
     _places.put(model.model_id, model.experiment_id)
 
 
