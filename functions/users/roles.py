@@ -38,16 +38,22 @@ def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
     if description is not None and not isinstance(description, str):
         raise errors.InvalidParameterValue("Role description must be a string or null.")
     if workspaces_enabled() and workspaces.find(workspace) is None:
-        raise errors.InvalidParameterValue(f"Workspace '{workspace}' does not exist.")
+        raise _no_workspace(workspace)
     _check_not_reserved(name)
     _check_sizes(name, description)
     try:
-        role = roles.create(name, workspace, description)
+        role = roles.create(name, workspace, description, in_existing=workspaces_enabled())
+    except errors.ResourceDoesNotExist:  # its deletion has begun
+        raise _no_workspace(workspace) from None
     except RoleNameTaken:
         raise errors.ResourceAlreadyExists(
             f"Role (name={name}, workspace={workspace}) already exists."
         ) from None
     return {"role": responses.role(role)}
+
+
+def _no_workspace(name: str) -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue(f"Workspace '{name}' does not exist.")
 
 
 def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:

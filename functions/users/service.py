@@ -17,7 +17,7 @@ from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
 from mlcore.repos.users import roles, scim_groups, users
-from mlcore.repos.users.users import UserExists
+from mlcore.repos.users.users import PasswordChanged, UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.untyped_message import required, text
 from users import messages as m
@@ -100,24 +100,28 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
     """Changes a password. To change their own, users must send the current one too, so an open
     browser session is not enough."""
     username, password = text(message, "username"), required(message, "password")
-    if request.caller().username == username:
-        current = message.current_password
-        if not current:
-            raise errors.InvalidParameterValue(
-                "Current password is required when changing your own password."
-            )
-        hashed = users.get(username).password_hash or UNMATCHABLE_HASH
-        if not check_password(str(current), hashed):
+    is_own, current = request.caller().username == username, message.current_password
+    if is_own and not current:
+        raise errors.InvalidParameterValue(
+            "Current password is required when changing your own password."
+        )
+    stored = users.get(username).password_hash
+    if is_own:
+        if not check_password(str(current), stored or UNMATCHABLE_HASH):
             raise errors.InvalidParameterValue("Current password does not match.")
         if password == current:
             raise errors.InvalidParameterValue(
                 "New password must differ from the current password."
             )
-    if users.get(username).password_hash == SERVICE_ACCOUNT_HASH:
+    if stored == SERVICE_ACCOUNT_HASH:
         raise errors.InvalidParameterValue(
             f"{username} is a service account, which logs in by its API keys only."
         )
-    users.update(username, password_hash=hash_password(checked_password(password)))
+    hashed = hash_password(checked_password(password))
+    try:
+        users.update(username, password_hash=hashed, replaces=stored if is_own else None)
+    except PasswordChanged:  # so the current one is another one now
+        raise errors.InvalidParameterValue("Current password does not match.") from None
     return {}
 
 

@@ -273,7 +273,7 @@ def test_a_model_is_not_created_in_an_experiment_that_moves_meanwhile(
     monkeypatch.setattr(document, "INLINE_BYTES", 100)
     theirs = Api("team")
     experiment_id = theirs.new_experiment("moves")
-    fields = {"experiment_id": experiment_id, "params": pairs({"p": "v" * 200})}
+    fields: dict[str, Any] = {"experiment_id": experiment_id, "params": pairs({"p": "v" * 200})}
     kept = new_model(theirs, **fields)
     made = kinds(store)
     assert made["logged_model_param"] == 1

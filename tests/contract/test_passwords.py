@@ -13,7 +13,8 @@ from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
 from mlcore.repos.users import users, wrong_passwords
 from tests.contract.conftest import Store, forget
-from tests.contract.logins import proves
+from tests.contract.logins import Logins, named, proves
+from users import service
 
 PASSWORD = "password-of-some-length"
 GUESSES = int(os.environ.get("PASSWORD_GUESSES", "1000"))
@@ -125,3 +126,25 @@ def test_user_without_a_password_has_none(store: Store, tried: list[str]) -> Non
     users.ensure("from elsewhere")
     for password in ("", " ", "None", "$", "x" * 40):
         assert not proves("from elsewhere", password)
+
+
+def test_who_knows_only_the_former_password_changes_nothing(
+    store: Store, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two changes at once that name the same current password, one succeeds."""
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    change = {"username": "ada", "current_password": PASSWORD}
+
+    def changed(new: str) -> int:
+        caller, path = named("ada"), "2.0/mlflow/users/update-password"
+        return Logins().ask(caller, "PATCH", path, **change, password=new).status
+
+    def after_another_change(password: str) -> str:
+        monkeypatch.setattr(service, "hash_password", hash_password)
+        assert changed("the new password of Ada") == 200
+        return hash_password(password)
+
+    monkeypatch.setattr(service, "hash_password", after_another_change)
+    assert changed("the password of a thief") == 400
+    assert proves("ada", "the new password of Ada")
+    assert not proves("ada", "the password of a thief")

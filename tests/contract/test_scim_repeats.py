@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import pytest
 
@@ -65,3 +66,27 @@ def test_writes_that_are_cut_off_and_repeated(
             assert (stored["active"], stored["emails"]) == (False, EMAILS)
         if not fired:
             break
+
+
+def test_a_deletion_of_a_group_that_is_cut_off_leaves_no_names_once_it_is_repeated(
+    broken: tuple[Api, Doubles],
+) -> None:
+    """So many members that their items are deleted by several requests."""
+    _, doubles = broken
+    users.create("admin", "", is_admin=True)
+    directory = Directory()
+    members = [directory.create(f"person{number}")["id"] for number in range(14)]
+    for nth in itertools.count(1):
+        group = directory.create_group(f"group {nth}", *members)
+        doubles.faulty.arm(Fault.DEAD, nth)
+        first = directory.ask("DELETE", f"Groups/{group['id']}")
+        fired = doubles.faulty.fired
+        doubles.faulty.heal()
+        assert directory.ask("DELETE", f"Groups/{group['id']}").status in (204, 404)
+        items = doubles.direct.scan(TableName=doubles.table)["Items"]
+        left = [item for item in items if group["id"] in str(item)]
+        assert left == [], (nth, first.status)
+        if not fired:
+            break
+    for group_id in ("none", "a#b", "x" * 1500):
+        assert directory.ask("DELETE", f"Groups/{quote(group_id)}").status == 404

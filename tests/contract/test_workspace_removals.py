@@ -33,9 +33,10 @@ from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.interleaved_calls import meetings
 from tests.contract.logged_runs import killed_at
-from tests.contract.logins import ADMIN, called_as
+from tests.contract.logins import ADMIN, Logins, called_as
 from tests.contract.workspace_calls import V3, ask, world
 from tests.doubles.fixtures import Doubles
+from workspaces import removal
 from workspaces.app import RPCS
 from workspaces.service import DEFAULT_ROLES
 
@@ -278,3 +279,31 @@ def test_a_removal_misses_nothing_that_the_indexes_lack(
     _, doubles = broken
     items = doubles.direct.scan(TableName=doubles.table)["Items"]
     assert not [item for item in items if item["PK"]["S"] == "WORKSPACE#team"]
+
+
+def test_a_role_does_not_outlive_its_workspace(
+    world: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role that is created when the roles of the workspace are deleted already would give rights
+    in the next workspace of the name."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    workspace, answers = named(), list[int]()
+    repo.create(Workspace(workspace, None))
+    fields = {"name": "late", "workspace": workspace}
+
+    def created() -> int:
+        return Logins().ask(ADMIN, "POST", "3.0/mlflow/roles/create", **fields).status
+
+    original = removal._delete_grants
+
+    def then_create(name: str) -> None:
+        original(name)
+        answers.append(created())
+
+    monkeypatch.setattr(removal, "_delete_grants", then_create)
+    assert ask("DELETE", f"{V3}/{workspace}", None, "", mode="CASCADE").status == 204
+    assert answers == [400]
+    assert roles.find_named(workspace, "late") is None
+    assert created() == 400
+    repo.create(Workspace(workspace, None))
+    assert created() == 200

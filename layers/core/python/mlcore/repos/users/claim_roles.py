@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
+from mlcore import errors
 from mlcore.auth.claims import values_of
 from mlcore.auth.permissions import Grant
 from mlcore.db.failures import AdditionalOperationFailed
@@ -109,9 +110,11 @@ def _role_of(rule: Mapping[str, Any]) -> Iterator[Role]:
     is_possible = not workspaces_enabled() or workspaces.find(workspace) is not None
     if role is None and described and is_possible:
         try:
-            role = roles.create(name, workspace, _DESCRIPTION)
+            role = roles.create(name, workspace, _DESCRIPTION, in_existing=workspaces_enabled())
         except roles.RoleNameTaken:
             role = roles.find_named(workspace, name)
+        except errors.ResourceDoesNotExist:  # the deletion of the workspace has begun
+            role = None
     if role is None:
         logger.warning("a rule of sign-in names no role", extra={"role": name})
         return

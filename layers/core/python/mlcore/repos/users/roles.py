@@ -19,6 +19,7 @@ from mlcore.models.users import RoleName, RoleUser, UserRole
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
 from mlcore.repos.users import scim_groups
+from mlcore.repos.workspaces import workspaces
 
 PERMISSIONS_PER_ROLE = 100_000
 """A permission's number is its role's number times this, plus its own number, so it identifies its
@@ -88,8 +89,19 @@ def find_all() -> list[Role]:
     return sorted(map(_role, items))
 
 
-def create(name: str, workspace: str, description: str | None) -> Role:
-    """Creates a role and the lock of its name, in one transaction. Raises RoleNameTaken."""
+def create(
+    name: str, workspace: str, description: str | None, *, in_existing: bool = False
+) -> Role:
+    """Creates a role and the lock of its name, in one transaction.
+
+    Args:
+        in_existing: the workspace must exist, and not be in deletion: the deletion might not find
+            the role, which would then give rights in a later workspace of the same name.
+
+    Raises:
+        RoleNameTaken: another role of the workspace has the name.
+        ResourceDoesNotExist: ``in_existing``, and there is no such workspace.
+    """
     role = Role(next_number("role"), name, workspace, description, ())
     key = keys.role(str(role.role_id))
     item = RoleItem(
@@ -106,9 +118,12 @@ def create(name: str, workspace: str, description: str | None) -> Role:
     )
     absent = ConditionExpression()
     absent.require_absent(RoleName.PK)
+    guard = workspaces.creation_guard(workspace) if in_existing else []
     try:
-        table.transact([Put(_name(role), absent), Put(item.serialize())], new_ulid())
+        table.transact([Put(_name(role), absent), Put(item.serialize()), *guard], new_ulid())
     except TransactionFailed as failed:
+        if 0 not in failed.items:
+            raise workspaces.missing(workspace) from failed
         raise RoleNameTaken(name) from failed
     return role
 

@@ -204,7 +204,7 @@ def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
 
 def delete(group: ScimGroup) -> None:
     """Deletes a SCIM group, then the items of its memberships, which give no roles without the
-    group's item. The users stay. Repeating the call has no further effect."""
+    group's item. The users stay. :func:`delete_memberships` completes an interrupted call."""
     name = keys.scim_name(GROUP, group.display_name.lower())
     mine = ConditionExpression()
     mine.require_absent_or_equal(ScimName.scim_id, group.group_id)
@@ -217,13 +217,17 @@ def delete(group: ScimGroup) -> None:
         table.transact(operations, new_ulid())
     except TransactionFailed:
         table.delete(keys.scim_group(group.group_id))
-    item_keys = []
-    for scim_id in members(group.group_id):
-        parsed = parse_scim_id(scim_id)
-        if parsed is not None:
-            item_keys.append(keys.scim_membership(parsed[1], group.group_id))
-        item_keys.append(keys.scim_member(group.group_id, scim_id))
-    table.batch_write(deletes=item_keys)
+    delete_memberships(group.group_id)
+
+
+def delete_memberships(group_id: str) -> None:
+    """Deletes the items of the memberships of a SCIM group that was deleted. One Query per MB; may
+    be killed anywhere and repeated."""
+    scim_ids = members(group_id)
+    users = [parsed[1] for scim_id in scim_ids if (parsed := parse_scim_id(scim_id)) is not None]
+    table.batch_write(deletes=[keys.scim_membership(name, group_id) for name in users])
+    # Last, because these find the others.
+    table.batch_write(deletes=[keys.scim_member(group_id, scim_id) for scim_id in scim_ids])
 
 
 def _find_many(group_ids: Sequence[str]) -> list[ScimGroup]:

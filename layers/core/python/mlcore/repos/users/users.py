@@ -30,6 +30,10 @@ class UserExists(Exception):
     """Raised if a user is to be created with a name that another user has."""
 
 
+class PasswordChanged(Exception):
+    """Raised if a user's password is no longer the one that was to be replaced."""
+
+
 class Deactivated(errors.PermissionDenied):
     """Raised if the company's directory (a SCIM client) does not let this user log in."""
 
@@ -154,20 +158,35 @@ def _check_not_provisioned(username: str) -> None:
 
 
 def update(
-    username: str, *, password_hash: str | None = None, is_admin: bool | None = None
+    username: str,
+    *,
+    password_hash: str | None = None,
+    is_admin: bool | None = None,
+    replaces: str | None = None,
 ) -> None:
     """Sets a user's password hash and whether the user is an administrator; what is None stays.
-    Raises ResourceDoesNotExist if there is no such user."""
+
+    Args:
+        replaces: the password hash that the user must have now; None for any.
+
+    Raises:
+        ResourceDoesNotExist: there is no such user.
+        PasswordChanged: the user has another password hash than ``replaces``.
+    """
     change = Update()
     if password_hash is not None:
         change.set(UserItem.password_hash, password_hash)
     if is_admin is not None:
         change.set(UserItem.is_admin, is_admin)
+    if replaces is not None:
+        change.require_equal(UserItem.password_hash, replaces)
     change.add(UserItem.version, 1)
     change.require_exists(UserItem.PK)
     try:
         table.update(keys.user(username), change)
     except ConditionFailed as failed:
+        if failed.item is not None:
+            raise PasswordChanged from failed
         raise missing(username) from failed
 
 
