@@ -81,6 +81,8 @@ RPCS = (
         "traces.metrics",
         since="3.9",
         cost=2,
+        deviation="Traces and spans outside the years 1 to 9999 are in no time bucket; with one "
+        "of them MLflow's server fails.",
         reads=True,
     ),
     _post(

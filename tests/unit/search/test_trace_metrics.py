@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -40,6 +41,27 @@ def test_points_by_time_and_dimension() -> None:
         },
     ]
     assert len(language.points(rows, metric_query._replace(limit=1))) == 1
+
+
+@given(
+    st.sampled_from([-62_135_596_800_000, 253_402_300_799_999, -(2**63), 2**63 - 1, 0])
+    | st.integers(-(2**63), 2**63 - 1),
+    st.integers(1, 2**40),
+)
+def test_a_time_without_a_bucket_hides_no_other_row(time: int, interval: int) -> None:
+    """A bucket may begin in the years 1 to 9999 only. Whatever else is counted stays in place, also
+    within the limit."""
+    counted = query(aggregations=[Aggregation("COUNT", None)], interval=interval, limit=1)
+    alone = language.points([MetricRow(0, {}, 1)], counted)
+    points = language.points([MetricRow(time, {}, 1), MetricRow(0, {}, 1)], counted)
+    begin = datetime(1970, 1, 1, tzinfo=UTC)
+    try:
+        begin += timedelta(seconds=time // (1000 * interval) * interval)
+    except OverflowError:
+        assert points == alone
+    else:
+        expected = min(begin, datetime(1970, 1, 1, tzinfo=UTC)).isoformat()
+        assert points[0]["dimensions"]["time_bucket"] == expected
 
 
 def test_nothing() -> None:

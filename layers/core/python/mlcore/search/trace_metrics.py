@@ -22,6 +22,9 @@ ASSESSMENTS: Final = "ASSESSMENTS"
 COUNT: Final = "COUNT"
 PERCENTILE: Final = "PERCENTILE"
 TIME_BUCKET: Final = "time_bucket"
+_FIRST_BUCKET: Final = -62_135_596_800_000
+_LAST_BUCKET: Final = 253_402_300_799_000
+"""The first and the last whole second of the years 1 to 9999, in milliseconds since the epoch."""
 
 TRACE_COUNT: Final = "trace_count"
 SESSION_COUNT: Final = "session_count"
@@ -211,7 +214,8 @@ def _field(text: str) -> tuple[str, str, str]:
 def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]]:
     """Computes the data points of a query of trace metrics from its rows: one for each time bucket
     and combination of dimensions, in that order, at most ``query.limit`` (all if that is
-    negative)."""
+    negative). Rows whose bucket begins outside the years 1 to 9999, which its text cannot name, are
+    in none: one such trace must not end the statistics for everybody."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     if not query.interval and not query.dimensions:
         groups[()] = []
@@ -221,7 +225,10 @@ def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]
             continue
         if query.interval:
             size = query.interval * 1000
-            group = (math.floor(row.time / size) * size, *group)
+            bucket = math.floor(row.time / size) * size
+            if not _FIRST_BUCKET <= bucket <= _LAST_BUCKET:
+                continue
+            group = (bucket, *group)
         groups.setdefault(group, []).append(row.value)
     result = []
     for group in sorted(groups)[: query.limit if query.limit >= 0 else None]:
@@ -242,10 +249,7 @@ def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]
 def _dimensions(group: tuple[Any, ...], query: MetricQuery) -> dict[str, str]:
     if not query.interval:
         return dict(zip(query.dimensions, group, strict=True))
-    try:
-        bucket = datetime.fromtimestamp(group[0] / 1000, tz=UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        raise InvalidParameterValue("A time is out of range for buckets.") from None
+    bucket = datetime.fromtimestamp(group[0] / 1000, tz=UTC).isoformat()
     return {TIME_BUCKET: bucket, **dict(zip(query.dimensions, group[1:], strict=True))}
 
 
