@@ -30,8 +30,8 @@ def of_message(message: m.InvokeIssueDetection) -> JobModel:
 
 
 def check_provider(provider: str) -> None:
-    """Raises InvalidParameterValue if a model provider has no address that the server knows, so
-    that its models are called only through endpoints of the AI gateway."""
+    """Raises InvalidParameterValue if the server has no class for a model provider: at most
+    endpoints of the AI gateway call its models."""
     if not has_address(provider.lower()):
         raise errors.InvalidParameterValue(
             f"Unsupported provider '{provider}'. Choose a supported provider or AI Gateway "

@@ -172,7 +172,7 @@ class CandidateEvaluation:
     def _complete(
         self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
-        """Completes a chat of a judge. A judge turns each error into an assessment, so an error
+        """Completes a chat of a judge. A judge turns most errors into assessments, so an error
         that must stop the job is stored in ``_interruption`` and raised after the judgement."""
         try:
             return self._journal.complete(workspace, endpoint, chat, username)

@@ -155,9 +155,9 @@ def page_of_shared(
 
 
 def page_from_indexes(call: KubeflowCall, kind: str, source: ListSource) -> Any:
-    """Returns a page of a list of Kubeflow's API in the order that the request names. Reads the
-    index in that order, the index of entities without a number, and the entities that the page
-    needs. A filter that demands one name or external id reads neither index."""
+    """Returns a page of a list of Kubeflow's API in the requested order. Reads the index in that
+    order, the index of entities without a number, and the entities that the page needs. A filter
+    that demands a unique name or external id reads neither index."""
     arguments = call.parsed.arguments
     order = pages.order_of(arguments)
     demanded = filter_fields.required_texts(arguments.get("filterQuery", ""), kind)

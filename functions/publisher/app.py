@@ -16,7 +16,7 @@ metric by the hours in which it is written."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Copies the changes in the lander's unpublished objects to the system tables. Deferred objects
+    """Copies the changes in the unpublished landing objects to the system tables. Deferred objects
     wait for an upkeep; objects for which the time is too short wait for the next call. Returns the
     counts of :class:`mltables.publish_step.Published`, with upkeep also ``files``, the number of
     removed files; {} if no object is due and the event does not ask for upkeep, at once and without
@@ -24,7 +24,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
     Args:
         event: ``{"upkeep": true}`` also merges small files and removes unused ones; ``{"seconds":
-            n}`` sets the time after which no new step begins.
+            n}`` limits when steps after the first begin.
     """
     upkeep = bool(event.get("upkeep"))
     landed = landing_objects.waiting((*landing_objects.KINDS, landing_objects.DEFERRED))

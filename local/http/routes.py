@@ -29,8 +29,8 @@ class _Leaf(NamedTuple):
 
 
 class _Node:
-    """A node of the tree: the children for literal segments, for a variable and for a greedy
-    variable, and the routes whose path ends here, by method.
+    """A node of the tree: the children for literal segments and for a variable, and by method the
+    routes that end here or in a greedy variable.
     """
 
     __slots__ = ("ending", "greedy", "literal", "variable")

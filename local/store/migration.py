@@ -37,7 +37,7 @@ _STREAM: Final = (
 
 class _Position(NamedTuple):
     """How far a draft file has been filled. ``source`` is the source's last stream record when the
-    conversion began; if the source was written since then, the conversion starts again.
+    conversion began; if it has changed, a continued conversion starts again.
     """
 
     source: int

@@ -39,7 +39,7 @@ class SourceFailed(Exception):
 
     @property
     def unknown(self) -> bool:
-        """Whether the error means that the source server lacks the API's route, as an old version
+        """Whether the source server seems to lack the API's route, as an old version
         of MLflow may."""
         return self.code == "ENDPOINT_NOT_FOUND" or (self.status in (404, 405) and not self.code)
 

@@ -184,6 +184,6 @@ def remove_stale(experiment_id: str) -> None:
 
 
 def _id(group: Iterable[Segment]) -> str:
-    """Returns the id of the segment into which a group of segments is merged."""
+    """Returns the id of the segment that replaces a group of segments."""
     ids = "".join(sorted(segment.segment_id for segment in group))
     return blake2b(ids.encode(), digest_size=8).hexdigest()

@@ -324,7 +324,7 @@ def _type(finding: ItemDifference) -> str:
 
 def _remove(finding: ItemDifference) -> None:
     """Removes a surplus index item, unless its version has changed: then the indexer put it again,
-    because the run has the value again."""
+    as its source has the value again."""
     if finding.stored is not None:
         text_dictionary.remove_as_read(finding.stored)
 

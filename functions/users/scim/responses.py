@@ -108,8 +108,8 @@ def check_version(message: ScimRequest, version: int) -> None:
 
 
 def one(resource: Resource, message: ScimRequest, request: Request) -> Response:
-    """Returns the SCIM response with one user, group or other resource; 304 without it if the
-    client already has this version (header If-None-Match)."""
+    """Returns the SCIM response with one user, group or other resource; to a read, 304 without it
+    if If-None-Match names this version or ``*``."""
     headers = {"etag": resource["meta"]["version"]}
     if request.method in ("GET", "HEAD"):
         known = message.if_none_match.strip()

@@ -79,7 +79,7 @@ def _has_change(
 
 def is_same(stored: Any, written: Any) -> bool:
     """Returns whether two values in DynamoDB JSON, or two items, are equal. DynamoDB may return a
-    number in another spelling, the members of a set in another order, and bytes as Base64."""
+    number in another spelling, the texts of a set in another order, and bytes as Base64."""
     if isinstance(written, dict):
         if not isinstance(stored, dict) or stored.keys() != written.keys():
             return False

@@ -30,7 +30,7 @@ repeated."""
 
 
 class Repeats(Enum):
-    """Which failed calls to a model provider are sent again."""
+    """Which failed calls of a model may be sent again."""
 
     REFUSED = "refused"
     """Those that the provider refused before it worked on them."""

@@ -33,8 +33,8 @@ class GatewayConfiguration(Item):
 
 
 class GatewaySecret(GatewayItem):
-    """Credentials of a model provider: ``sealed`` is the text encrypted by KMS, ``masked`` (JSON)
-    what may be shown. ``auth_config`` is JSON and no secret."""
+    """Credentials of a model provider: ``sealed`` is encrypted by KMS, or "" if there is none,
+    ``masked`` (JSON) what may be shown. ``auth_config`` is JSON and no secret."""
 
     pattern = keys.GATEWAY_SECRET
 

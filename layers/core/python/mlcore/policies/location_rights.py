@@ -70,8 +70,8 @@ def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
 def _with_moved_runs(
     storages: list[ExperimentStorage], claims: Iterable[LocationClaim], key: str
 ) -> list[ExperimentStorage]:
-    """Adds the storages of moved runs. In the folder of a moved run only the run's experiment
-    counts, and not those in whose storage the folder lies."""
+    """Adds the storages of moved runs. In the folder of a moved run the run's experiment counts
+    instead of those in whose storage the folder lies."""
     for claim in claims:
         if claim.experiment_id is None or claim.run_id is None:
             continue

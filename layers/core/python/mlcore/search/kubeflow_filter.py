@@ -51,7 +51,7 @@ class PropertySource(NamedTuple):
 
 class PartSource(NamedTuple):
     """How a filter tests the parts of an entity, such as the artifacts of a model version, by their
-    properties. Conditions on parts that are joined by AND must all hold for the same part."""
+    properties. Conditions on parts that AND joins directly must all hold for one part."""
 
     prefix: str
     """Prefix of the names of the parts' properties in a filter."""

@@ -1,11 +1,10 @@
 """Filters and orders of logged models: parsing, matching, and which index to search.
 
-MLflow has a separate parser for logged models: values need no quotes, the kinds of fields are
-``attributes``, ``metrics``, ``params`` and ``tags``, and attributes are the columns of MLflow's
-table. A model may have many points of a metric; filters and orders use only the latest point: the
-one with the highest step, then time, then value. The error messages are MLflow's.
-
-An *access* (access path) is a range of an index that contains every model that can match.
+MLflow has its own parser for logged models: outside lists, words need no quotes, the kinds of
+fields are ``attributes``, ``metrics``, ``params`` and ``tags``, and attributes are the columns of
+MLflow's table. Of a metric's points (with datasets: of theirs) only the latest counts: highest
+step, then time, then value. Most error messages are MLflow's. An *access* (path) is a range of an
+index, or a list of ids, that contains every model that can match.
 """
 
 from __future__ import annotations

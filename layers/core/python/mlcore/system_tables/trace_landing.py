@@ -2,7 +2,7 @@
 
 A line is ``{"x": experiment, "t": trace, "m": [milliseconds…]}``, and for a deleted trace also
 ``"gone": true``. The publisher reads the trace itself from the table, so a line that is delivered
-twice, late or out of order has no further effect. ``m`` has the request times of the trace before
+twice, late or out of order has no lasting effect. ``m`` has the request times of the trace before
 and after the changes; published rows of the trace exist mostly for the days of these times. A line
 with ``"made": true`` begins with the creation of the trace: it and the lines that follow contain
 all request times since then. Without ``m`` rows may exist for any day.

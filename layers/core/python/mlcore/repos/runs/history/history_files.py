@@ -3,10 +3,9 @@
 An experiment's items may take 10 GB, and a write unit costs an eighth of writing a file. So the
 points of many batches go into one file as a sequence of segments, each with points of one metric in
 order. An item describes the file and sorts right after the run's batches. It contains the file's
-*directory*, the list of its segments: their offsets, lengths, and first and last points. So a read
-fetches only the segments that it needs. A file is named by its content and never changes; it is
-deleted with its run (:mod:`mlcore.repos.files.removable_files`), or after another file has replaced
-it."""
+*directory*, the list of its segments: offset, length, first and last time and step. So a read
+fetches only the segments that it needs. A file never changes; it is deleted with its run
+(:mod:`mlcore.repos.files.removable_files`), or after its item is deleted or names another file."""
 
 from __future__ import annotations
 

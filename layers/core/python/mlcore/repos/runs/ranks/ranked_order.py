@@ -152,8 +152,8 @@ class _Stretch:
         return ranked
 
     def _read_pages(self, size: int) -> None:
-        """Reads about ``size`` values with one BatchGetItem: the next pages of each segment whose
-        values the caller has all received."""
+        """Reads the next pages of each segment whose values the caller has all received: about
+        ``size`` values, or a page of each."""
         empty = [
             source
             for source in self._sources
