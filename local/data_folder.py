@@ -80,7 +80,7 @@ class DataFolder:
 
     @property
     def system_tables(self) -> Path:
-        """The folder of the system tables and of the files that wait to be published in them."""
+        """The default folder of the system tables and of files to be published in them."""
         return (self._on_disk if self.ephemeral else self.path) / "system-tables"
 
     @property

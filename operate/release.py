@@ -35,7 +35,7 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class NotReady(Exception):
-    """Raised if no release can be made from the sources; the message says why."""
+    """Raised if the release is not ready; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,9 +20,9 @@ This answer does not have the requested form: {reason}. Answer again, with the J
 
 
 class StructuredQuestions:
-    """Asks questions of the model behind a gateway endpoint, for a background job and in the name
-    of the user who submitted it. A job that continues after an interruption does not repeat
-    questions that were answered (see :mod:`judge_runner.call_journal`)."""
+    """Asks a model questions through the gateway, for a background job and in the name of the user
+    who submitted it. A job that continues after an interruption does not repeat questions whose
+    answers are stored (see :mod:`judge_runner.call_journal`)."""
 
     def __init__(
         self,

@@ -220,8 +220,8 @@ class TableFile:
                 time.sleep(0.05)
 
     def expired(self, attribute: str, now: float | None = None) -> Iterator[dict[str, Any]]:
-        """Yields the items whose ``attribute`` (seconds since 1970) has passed, but not more than
-        five years ago, as DynamoDB JSON: "TTL processes won't delete items whose timestamp is five
+        """Yields the items whose ``attribute`` (seconds since 1970) passed less than five years
+        ago, as DynamoDB JSON: "TTL processes won't delete items whose timestamp is five
         years or older in the past" (developer guide, "Using time to live")."""
         path = f"$.{json.dumps(attribute)}.N"
         due = time.time() if now is None else now

@@ -32,7 +32,7 @@ from mlcore.repos.runs.core import index_keys, marks
 
 
 class DerivedItems(NamedTuple):
-    """The items derived from a run (child items and full-text items), as they are in the table."""
+    """A run's child items, without history, and ``FTS_REV`` items, as they are in the table."""
 
     children: Mapping[Key, Raw]
     reverse_items: Sequence[Raw]

@@ -1,4 +1,4 @@
-"""Conventions of agent frameworks that need code besides a table of attribute names."""
+"""Conventions of instrumentations that need code besides a table of attribute names."""
 
 from __future__ import annotations
 

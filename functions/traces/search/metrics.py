@@ -155,7 +155,7 @@ def _row_of_trace(trace: Trace, query: MetricQuery) -> MetricRow:
 
 
 def _amounts(trace: Trace, key: str) -> dict[str, Any]:
-    """Parses a JSON object in the trace's metadata. Anything else counts as empty."""
+    """Returns the JSON object in the trace's metadata; {} if none can be parsed."""
     try:
         amounts = load_json(trace.trace_metadata.get(key, "{}"))
     except ValueError:

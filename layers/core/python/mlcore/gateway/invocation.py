@@ -148,7 +148,7 @@ class Invocation:
 
     @property
     def needs_whole_answer(self) -> bool:
-        """Whether the answer must not be streamed, because a guardrail checks it."""
+        """Whether a guardrail checks answers, before any part is sent."""
         return self.guardrails is not None and self.guardrails.checks_answers
 
     def ask(

@@ -196,9 +196,9 @@ def may_use_outer_storages(access: Access, experiment_ids: Iterable[str], action
 
 
 def may_read(access: Access, location: str, *, own: str = "") -> bool:
-    """Whether the caller may read the files at and below a location that a client has named. A
-    location that will hold the default storage of future experiments is readable by administrators
-    only.
+    """Whether the caller may read what is at and below a location that a client has named; True
+    where the server reads nothing. Where future experiments' storage will lie, only administrators
+    may.
 
     Args:
         own: a location that the caller is known to be allowed to read.
@@ -235,8 +235,8 @@ def may_name(access: Access, location: str) -> bool:
 
 def may_read_source(access: Access, source: str) -> bool:
     """Whether a caller who may read a model version may also read the files of its ``source``: yes
-    for the artifact proxy's scheme, because the source was compared with its run or model when the
-    version was created. Any other source in this server's store needs the right to read it."""
+    for the artifact proxy's scheme, because such a source is checked when a version gets it. Any
+    other source in this server's store needs the right to read it."""
     return scheme(source) == PROXY_SCHEME or may_read(access, source)
 
 

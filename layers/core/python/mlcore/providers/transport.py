@@ -116,7 +116,7 @@ def proxied(
 
 
 def raw_answer_of(response: BaseHTTPResponse, redactor: CredentialRedactor) -> RawAnswer:
-    """Reads and returns a model provider's non-JSON answer, without the redactor's credentials."""
+    """Reads, redacts and returns a model provider's answer of another type than JSON."""
     content = redactor.content(_read_all(response))
     kind = redactor.text(response.headers.get("Content-Type", "")) or "application/octet-stream"
     return RawAnswer(response.status, content, kind)

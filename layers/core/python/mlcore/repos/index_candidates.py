@@ -98,7 +98,7 @@ class Entries:
         """Reads all pages that are left.
 
         Args:
-            limit: length of each page; None for pages that become longer.
+            limit: most entries of a page; None for a limit that grows.
         """
         while not self.done:
             self.read(limit)

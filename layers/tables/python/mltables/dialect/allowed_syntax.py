@@ -1,5 +1,5 @@
-"""The list of SQL syntax that a caller's statement may use. Any other syntax is refused: sqlglot
-could translate it for DuckDB, but nobody has compared the results with Spark's."""
+"""The list of SQL syntax that a caller's statement may use. Any other syntax is refused, even if
+sqlglot could translate it: nobody has compared the results with Spark's."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ def is_map(node: exp.Expr) -> bool:
 
 
 def may_be_nested(node: exp.Expr) -> bool:
-    """Whether a column or a call in a SQL statement may return a list, map or struct: whether its
-    name is that of a known column, or of a function, with such values."""
+    """Whether a column or a call in a SQL statement has the name of a known column, or of one of
+    some functions, whose values are lists, maps or structs."""
     if isinstance(node, exp.Column):
         return node.name.lower() in _NESTED_COLUMNS
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MAKE_NESTED

@@ -124,10 +124,10 @@ class Generator(DuckDBGenerator):
         return arguments_sql
 
     def once(self, template: str, *given: str) -> str:
-        """Fills an SQL template that repeats its arguments, and returns the SQL. A long argument
-        becomes a variable, which is computed once; otherwise nested calls would make the text grow
-        exponentially. A short argument is repeated: DuckDB computes equal expressions once, and a
-        variable costs more than most calls."""
+        """Fills an SQL template that repeats its arguments, and returns the SQL. Short arguments
+        are repeated: DuckDB computes equal ones once, and a variable costs more than most calls. If
+        one is long or random, all with calls become variables, computed once: else nesting would
+        make the text grow exponentially."""
         if all(map(_is_repeatable, given)):
             return template.format(*given)
         return self.bound(template, *given)

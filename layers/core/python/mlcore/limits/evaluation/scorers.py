@@ -1,6 +1,4 @@
-"""Rules about serialized scorers: the JSON text of code or instructions that judge traces. Does not
-run scorers.
-"""
+"""Rules about scorers, which judge traces, and about their JSON texts. Does not run scorers."""
 
 from __future__ import annotations
 

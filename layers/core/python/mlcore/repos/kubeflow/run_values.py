@@ -271,17 +271,16 @@ def log_dataset(read: runs.NumberedRun, dataset: Dataset) -> str:
 
 
 def create(entity: Entity, reference: ContextRef, read: runs.NumberedRun, key: str | None) -> None:
-    """Creates Kubeflow's artifact for a metric, parameter or data set of a run.
+    """Creates an artifact of a run for Kubeflow's API.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.
         read: the run.
-        key: the key under which MLflow's run has the value; None for a value that only Kubeflow
-            has.
+        key: the key under which MLflow's run has the value; None if only Kubeflow has it.
 
     Raises:
-        ResourceConflict: the run has such an artifact already.
-        ResourceDoesNotExist: the run was deleted.
+        ResourceConflict: its name or external id is taken.
+        ResourceDoesNotExist: the run is gone.
     """
     entity = entity._replace(fields={**entity.fields, **_of_run(reference)})
     if key is None:

@@ -141,7 +141,7 @@ def ensure(username: str) -> User:
 
 def _check_not_provisioned(username: str) -> None:
     """Checks that a directory neither has just deleted the user with a name nor provisions the name
-    in another spelling; else a login would create a second user for one person. One GetItem. Raises
+    in another spelling; else a login would create a person's second user. Up to two GetItem. Raises
     PermissionDenied."""
     item = table.get(keys.scim_name(USER, username.lower()))
     if item is None:

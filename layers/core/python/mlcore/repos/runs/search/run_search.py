@@ -166,7 +166,7 @@ def _first_rows(experiment_ids: Sequence[str], workspace: str, compiled: _Compil
 
 
 def _known_runs(experiment_id: str, query: RunQuery) -> int:
-    """Returns how many runs of the query's stages there are at least, from the process's cache."""
+    """Returns how many runs an earlier search of the same stages listed; 0 if none is cached."""
     return _runs.get((experiment_id, *query.stages)) or 0
 
 
