@@ -228,29 +228,22 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
 def _assess(client: ApiClient, trace_id: str, turn: Turn) -> None:
     path = f"/3.0/mlflow/traces/tr-{trace_id}/assessments"
     trace_info = client.get(f"/3.0/mlflow/traces/tr-{trace_id}")["trace"]["trace_info"]
-    if trace_info.get("assessments"):
-        return
-    about = {"trace_id": f"tr-{trace_id}"}
-    client.post(
-        path,
-        assessment={
-            **about,
-            "assessment_name": "is_grounded",
-            "source": _BY_JUDGE,
-            "feedback": {"value": turn.is_grounded},
-            "rationale": "Every statement stands in a passage."
-            if turn.is_grounded
-            else "No passage says so.",
-        },
+    names = {each["assessment_name"] for each in trace_info.get("assessments", ())}
+    why_grounded = (
+        "Every statement stands in a passage." if turn.is_grounded else "No passage says so."
     )
-    if turn.remark:
-        client.post(
-            path,
-            assessment={
-                **about,
-                "assessment_name": "helpful",
-                "source": _BY_HAND,
-                "feedback": {"value": turn.is_grounded},
-                "rationale": turn.remark,
-            },
-        )
+    for name, source, rationale in (
+        ("is_grounded", _BY_JUDGE, why_grounded),
+        ("helpful", _BY_HAND, turn.remark),
+    ):
+        if rationale and name not in names:
+            client.post(
+                path,
+                assessment={
+                    "trace_id": f"tr-{trace_id}",
+                    "assessment_name": name,
+                    "source": source,
+                    "feedback": {"value": turn.is_grounded},
+                    "rationale": rationale,
+                },
+            )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from mlcore import reserved_tags
+from mlcore.errors import PermissionDenied
 from mlcore.http.api_client import ApiClient
 from mlcore.ids import new_ulid
 
 _KIND: Final = "mlflow.experimentKind"
 GENAI: Final = "genai_development"
 TRAINING: Final = "custom_model_development"
+_RENAMED: Final = " (deleted "
+"""Follows the former name of an experiment that was renamed to be deleted."""
 
 
 def find(client: ApiClient, name: str) -> tuple[str, dict[str, str]] | None:
@@ -44,6 +48,20 @@ def rename_and_delete(client: ApiClient, name: str) -> None:
         client.remove("POST", "/2.0/mlflow/experiments/delete", experiment_id=experiment[0])
 
 
+def delete_renamed(client: ApiClient, name: str) -> None:
+    """Deletes the experiments that an interrupted :func:`rename_and_delete` has only renamed, as
+    far as the caller may."""
+    named = f"name LIKE '{name}{_RENAMED}%' AND tags.`{reserved_tags.DEMO}` = 'true'"
+    answer = client.post("/2.0/mlflow/experiments/search", filter=named, max_results=100)
+    for experiment in answer.get("experiments", ()):
+        with contextlib.suppress(PermissionDenied):
+            client.remove(
+                "POST",
+                "/2.0/mlflow/experiments/delete",
+                experiment_id=experiment["experiment_id"],
+            )
+
+
 def _release_name(client: ApiClient, name: str) -> None:
     """Frees the name of a deleted experiment: restores it, because only an active one can be
     renamed, renames it and deletes it again."""
@@ -55,5 +73,5 @@ def _release_name(client: ApiClient, name: str) -> None:
 
 
 def _rename(client: ApiClient, experiment_id: str, name: str) -> None:
-    new_name = f"{name} (deleted {new_ulid()})"
+    new_name = f"{name}{_RENAMED}{new_ulid()})"
     client.post("/2.0/mlflow/experiments/update", experiment_id=experiment_id, new_name=new_name)

@@ -86,7 +86,7 @@ def generate(wanted: list[str], request: Request) -> Response:
 
 def delete(_message: None, request: Request) -> Response:
     """Deletes all parts of the demo and its experiment, which is renamed before, so that the demo
-    can be created again. A missing demo is not an error."""
+    can be created again. A missing demo is not an error. Completes an interrupted call."""
     client = ApiClient(request)
     experiment = experiments.find(client, EXPERIMENT)
     removed = []
@@ -96,6 +96,8 @@ def delete(_message: None, request: Request) -> Response:
         for part in PARTS.values():
             part.remove(client, experiment_id)
         experiments.rename_and_delete(client, EXPERIMENT)
+    for name in (EXPERIMENT, training.EXPERIMENT):
+        experiments.delete_renamed(client, name)
     return _json_response(status="deleted", features_deleted=removed)
 
 

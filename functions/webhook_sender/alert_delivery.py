@@ -10,7 +10,7 @@ from typing import Any
 from mlcore import topics
 from mlcore.entities.alerts import SLACK, SNS
 from mlcore.repos import alerts
-from mlcore.webhooks import alert_messages, delivery, destination_values
+from mlcore.webhooks import alert_messages, delivery, delivery_message, destination_values
 from mlcore.webhooks.delivery import DeliveryAnswer
 from mlcore.webhooks.delivery_message import TOPIC_FIELD, DeliveryMessage
 from mlcore.webhooks.environment import webhook_settings
@@ -25,16 +25,17 @@ def send(message: DeliveryMessage) -> DeliveryAnswer | None:
         TemporarilyUnavailable: SNS did not take the message.
         urllib3.exceptions.HTTPError: no answer arrived.
     """
-    alert = alerts.find(message.workspace, message.data["alert_id"])
-    destinations = () if alert is None else alert.destinations
+    alert = delivery_message.find_receiver(message, alerts.find, message.data["alert_id"])
+    if alert is None:
+        return None
     destination = next(
-        (entry for entry in destinations if entry.destination_id == message.webhook_id), None
+        (entry for entry in alert.destinations if entry.destination_id == message.webhook_id), None
     )
     if destination is None:
         return None
     if destination.kind == SNS:
         return _publish(message)
-    address = destination_values.open_address(destination, message.workspace)
+    address = destination_values.open_address(destination, alert.workspace)
     data = _with_address(message.data)
     if destination.kind == SLACK:
         text = alert_messages.slack_body(message.event.action, message.workspace, data)

@@ -110,7 +110,7 @@ def deliver(message: DeliveryMessage) -> str:
 def _send(message: DeliveryMessage) -> DeliveryAnswer | None:
     """Makes one attempt to deliver an event to a webhook. Returns the receiver's answer; None if
     the webhook is no longer subscribed."""
-    webhook = webhooks.find(message.workspace, message.webhook_id)
+    webhook = delivery_message.find_receiver(message, webhooks.find, message.webhook_id)
     if webhook is None or webhook.status != ACTIVE or message.event not in webhook.events:
         return None
     text = delivery.body(message.event, message.time_ms, message.data, message.workspace)

@@ -183,6 +183,42 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     }
 
 
+def test_a_loader_that_is_taken_for_a_killed_one_leaves_no_parts(
+    api: CatalogApi, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another load begins and ends while this one writes its parts; killed or not, nothing of it is
+    left when its time is over."""
+    source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
+    api.write(sources=source, m=_models(9, "old"))
+    monkeypatch.setattr("catalog_loader.generation_parts._PART_BYTES", 5000)
+    monkeypatch.setattr(catalog, "_SHARDS_AT_ONCE", 2)
+    end = catalog._Writing.end
+    for killed in (False, True):
+        batches: list[int] = []
+
+        def late(
+            writing: catalog._Writing, batches: list[int] = batches, killed: bool = killed
+        ) -> None:
+            batches.append(1)
+            if len(batches) == 2:
+                assert api.ask("POST", "sources/reload").status == 200
+            if killed and len(batches) > 3:
+                raise KeyboardInterrupt
+            end(writing)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(catalog._Writing, "end", lambda writing, late=late: late(writing))
+            with contextlib.suppress(KeyboardInterrupt):
+                api.load()
+    catalog.sweep(
+        catalog.current(), now_ms() + catalog.LOADING_MS + catalog.KEPT_MS, unfinished=False
+    )
+    current = catalog.current().generation
+    shards = {item["PK"]["S"] for item in store.items() if item["SK"]["S"][:10] == "CSRC#SHARD"}
+    assert shards == {keys.catalog_shards(current)}
+    assert {model["provider"] for model in api.walk(4)} == {"old"}
+
+
 def test_a_sweep_keeps_what_another_loader_has_made_current(api: CatalogApi) -> None:
     source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
     api.write(sources=source, m=_models(2, "old"))

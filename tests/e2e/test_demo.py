@@ -111,6 +111,14 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         version = client.get_model_version("mlflow-demo-classifier", "2")
         client.delete_model_version(version.name, version.version)
         client.update_run(str(version.run_id), status="RUNNING")
+        remark, trace = next(
+            (assessment, trace.info.trace_id)
+            for trace in client.search_traces(locations=[again["experiment_id"]])
+            for assessment in trace.info.assessments
+            if assessment.name == "helpful"
+        )
+        store = client._tracking_client.store
+        store.delete_assessment(trace, str(remark.assessment_id))
         assert caller.demo("generate")["features_generated"] == [
             part for part in PARTS if part not in ("prompts", "judges", "saved_views")
         ]
@@ -121,8 +129,13 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused.value.code == 403
         refused.value.close()
         administrator = Caller(server.url, ADMIN)
+        # As if a deletion had died before it deleted what it had renamed.
+        training = client.get_experiment_by_name("MLflow Demo: training")
+        assert training is not None
+        client.rename_experiment(training.experiment_id, f"{training.name} (deleted 01)")
         assert administrator.demo("delete")["features_deleted"] == PARTS
-        assert client.get_experiment_by_name("MLflow Demo") is None
+        left = [each.name for each in client.search_experiments()]
+        assert [name for name in left if name.startswith("MLflow Demo")] == []
         assert client.search_registered_models() == []
         assert administrator.demo("delete")["features_deleted"] == []
         anew = caller.demo("generate")

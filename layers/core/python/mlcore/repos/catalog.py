@@ -189,7 +189,8 @@ def renew(before: Current, state: Mapping[str, Any]) -> Current:
 
 def sweep(read: Current, now: int, *, unfinished: bool) -> int:
     """Deletes generations (loads of the model catalog) that no request reads any more; returns how
-    many. The current generation stays, also one that another loader has made current meanwhile.
+    many. The current generation stays, also one that another loader has made current meanwhile. Of
+    an unfinished generation the parts are deleted in each sweep, until its loader must have ended.
 
     Args:
         read: the current generation as the caller read or wrote it.
@@ -211,15 +212,18 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
                 table.update(keys.catalog_generation(item.generation), _moved(item.status, LEAVING))
             except ConditionFailed:
                 continue  # it became current, was replaced, or another loader deletes it
-        _delete(item.generation)
-        gone += 1
+        _delete_shards(item.generation)
+        # A loader that was taken for a killed one may still write shards until its time is over.
+        is_leaving = item.status == LEAVING and (item.updated_at or 0) + LOADING_MS <= now
+        if item.status == REPLACED or is_leaving:
+            table.delete(keys.catalog_generation(item.generation))
+            gone += 1
     return gone
 
 
-def _delete(generation: str) -> None:
+def _delete_shards(generation: str) -> None:
     places = table.query_all(keys.catalog_shards(generation), attributes=KEY)
     table.batch_write(deletes=[key_of_item(raw) for raw in places])
-    table.delete(keys.catalog_generation(generation))
 
 
 def _head(current_generation: Current) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from mlcore import queues
 from mlcore.entities.webhooks import EventName
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+
+T = TypeVar("T")
 
 PLAIN_BYTES: Final = 64 * 1024
 """Longer messages are compressed: a prompt with its tags may exceed the size limit of the queue."""
@@ -26,6 +29,21 @@ class DeliveryMessage(NamedTuple):
     event: EventName
     time_ms: int
     data: Mapping[str, Any]
+
+
+def find_receiver(
+    message: DeliveryMessage, find: Callable[[str, str], T | None], receiver_id: str
+) -> T | None:
+    """Returns the webhook or alert to which a delivery belongs; None if it was deleted. It may have
+    moved to the default workspace, with the workspace of the event, since the message was sent.
+
+    Args:
+        find: reads a webhook or an alert by workspace and id.
+    """
+    receiver = find(message.workspace, receiver_id)
+    if receiver is None and message.workspace != DEFAULT_WORKSPACE:
+        receiver = find(DEFAULT_WORKSPACE, receiver_id)
+    return receiver
 
 
 def delivery_id(event_id: str, webhook_id: str) -> str:
