@@ -12,6 +12,7 @@ from typing import Any, Final
 from evaluation import experiment_lookup, gateway_scorers, model_checks
 from evaluation import optimization_messages as m
 from mlcore import errors, ids, reserved_tags
+from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.entities.evaluation.job_model import JobModel
@@ -37,6 +38,7 @@ from mlcore.prompt_templates import PromptTemplate
 from mlcore.prompts import is_prompt
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import job_runs, jobs, scorers
+from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.runs.core import datasets as run_datasets
 from mlcore.responses.evaluation import prompt_optimization as responses
@@ -109,12 +111,14 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
 def _submit(job: Job, run: Run, experiment: Experiment) -> None:
     """Creates the run and the job, and adds the run's datasets, with the context ``optimization``,
     to the experiment's list of datasets. Raises RequestLimitExceeded if the queue accepts no
-    messages."""
-    used = [entry.dataset for entry in run.dataset_inputs]
-    run_datasets.ensure(experiment.experiment_id, used)
-    job_runs.submit(job, run, experiment)
-    contexts = [(dataset.name, dataset.digest, _CONTEXT) for dataset in used]
-    run_datasets.add_contexts(experiment.experiment_id, contexts)
+    messages, ResourceDoesNotExist if the experiment is being removed."""
+    used, experiment_id = [entry.dataset for entry in run.dataset_inputs], experiment.experiment_id
+    run_datasets.ensure(experiment_id, used)
+    contexts = [run_datasets.context_write(experiment_id, dataset, _CONTEXT) for dataset in used]
+    try:
+        job_runs.submit(job, run, experiment, contexts)
+    except AdditionalOperationFailed:
+        raise experiments.missing(experiment_id) from None
 
 
 def _params(

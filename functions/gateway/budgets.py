@@ -22,6 +22,8 @@ from mlcore.repos.gateway import budgets, configuration
 from mlcore.responses import gateway as responses
 
 _SCOPES_WITH_TARGET: Final = (ENDPOINT, USER)
+REPEATED_WITHIN_MS: Final = 900_000
+"""A client repeats a request that failed within this time."""
 
 
 def create_budget_policy(message: m.CreateGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request)
         if target is not None:
             _check_endpoint(after, request)
         _check_amount(after)
-        if _counts_the_same(before, after):
+        if _counts_the_same(before, after) and not _may_repeat(message, before, after):
             budgets.write(after)
         else:
             begin = after.last_updated_at
@@ -148,6 +150,16 @@ def _counts_the_same(before: BudgetPolicy, after: BudgetPolicy) -> bool:
         after.target_value,
         *_duration(after),
     )
+
+
+def _may_repeat(
+    message: m.UpdateGatewayBudgetPolicy, before: BudgetPolicy, after: BudgetPolicy
+) -> bool:
+    """Whether a request names what a policy counts, as the last change of the policy, a short time
+    ago, may have done: that one may have been interrupted before it added the earlier calls. If it
+    was not, nothing is added again."""
+    is_soon = after.last_updated_at - before.last_updated_at < REPEATED_WITHIN_MS
+    return is_soon and any(map(message.has, ("duration", "target_scope", "target_value")))
 
 
 def _duration(policy: BudgetPolicy) -> tuple[str, int]:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import gateway.app
+from gateway import budgets as budget_routes
+from mlcore import ids
 from mlcore.entities.gateway import Configuration
 from mlcore.entities.traces import Trace
 from mlcore.errors import TemporarilyUnavailable
@@ -94,6 +96,34 @@ def test_when_a_budget_was_created_makes_no_difference(endpoints: tuple[str, str
         ask("other")
     expected = {**dict.fromkeys(of_all, 9 * PRICE), **dict.fromkeys(of_chat, 6 * PRICE)}
     assert spent() == {name: pytest.approx(dollars) for name, dollars in expected.items()}
+
+
+def test_a_repeated_change_counts_what_a_killed_one_did_not(
+    endpoints: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, other = endpoints
+    ask("chat", 3)
+    policy_id = budget("ENDPOINT", target_value=other)
+    fields = {"budget_policy_id": policy_id, "target_scope": "ENDPOINT", "target_value": chat}
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(earlier_spending, "fill", killed)
+        with pytest.raises(KeyboardInterrupt):
+            change("update", fields)
+        ask("chat")
+        with pytest.raises(KeyboardInterrupt):
+            change("update", fields)
+        change("update", {"budget_policy_id": policy_id, "budget_amount": 50.0})
+    for _ in range(2):
+        change("update", fields)
+        assert spent() == {policy_id: pytest.approx(4 * PRICE)}
+    later = ids.now_ms() + budget_routes.REPEATED_WITHIN_MS + 1
+    monkeypatch.setattr(ids, "now_ms", lambda: later)
+    monkeypatch.setattr(earlier_spending, "fill", killed)
+    change("update", fields)
 
 
 def test_a_budget_that_is_spent_already_refuses_calls(endpoints: tuple[str, str]) -> None:

@@ -220,6 +220,8 @@ def test_a_creator_that_dies(world: OptimizationWorld, monkeypatch: pytest.Monke
     monkeypatch.setattr(creations, "create", store_and_die)
     with pytest.raises(Killed):
         ask("POST", "", world.body("METAPROMPT"))
+    used = world.api.post("experiments/search-datasets", experiment_ids=[world.experiment])
+    assert [each["context"] for each in used["dataset_summaries"]] == ["optimization"]
     assert world.work() == []
     [job] = jobs.of_workspace("default")
     assert job.status == "SUCCEEDED"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import ItemUpdate, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import Dataset, Run
 from mlcore.ids import now_ms
@@ -138,12 +138,23 @@ def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]
     )
 
 
+def context_write(experiment_id: str, dataset: Dataset, context: str) -> ItemUpdate:
+    """Returns the write of a context in which a run uses a dataset, for the transaction that
+    creates the run. It fails if the experiment does not have the dataset."""
+    identity = Identity(experiment_id, dataset.name, dataset.digest)
+    return ItemUpdate(_place(identity), _with_context(f"={context}"))
+
+
 def _add_context(identity: Identity, mark: str) -> None:
+    table.update(_place(identity), _with_context(mark))
+    _noted.put((identity, mark), True)
+
+
+def _with_context(mark: str) -> Update:
     update = Update()
     update.set((DatasetItem.contexts, mark), True)
     update.require_exists(DatasetItem.PK)
-    table.update(_place(identity), update)
-    _noted.put((identity, mark), True)
+    return update
 
 
 def _create(identity: Identity, dataset: Dataset) -> None:
