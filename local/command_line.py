@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 
 LOCAL_ALERT_MINUTES: Final = "5"
 """The interval of evaluating alerts on a laptop, where it costs nothing."""
+PUBLICATION_MINUTES: Final = "SystemTablesMinutes"
 
 
 class Options(NamedTuple):
@@ -41,8 +43,14 @@ class Options(NamedTuple):
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",
             "SystemTablesAlertMinutes": LOCAL_ALERT_MINUTES,
+            PUBLICATION_MINUTES: "1",
             **dict(self.chosen),
         }
+
+    def publication_seconds(self) -> float:
+        """Returns the interval of publishing the system tables, the parameter SystemTablesMinutes,
+        in seconds."""
+        return 60.0 * int(self.parameters()[PUBLICATION_MINUTES])
 
 
 def default_data_folder() -> Path:
@@ -122,4 +130,6 @@ def _parameter(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name == PUBLICATION_MINUTES and not re.fullmatch("[1-9]|[1-5][0-9]", value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of minutes from 1 to 59")
     return name, value

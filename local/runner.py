@@ -291,8 +291,8 @@ class Runner:
             if template.functions[mapping.function].handler.startswith("lander.")
         ]
         if landing:
-            land = audit.land if audit else lambda: None
-            publishing = TablePublisher(tables, landing, file, land)
+            every_seconds = self._options.publication_seconds()
+            publishing = TablePublisher(tables, landing, file, audit, every_seconds)
             stack.callback(publishing.stop)
             publishing.start()
 

@@ -101,10 +101,12 @@ def start(
 
 
 def start_product(folder: Path, *arguments: str, port: int | None = None, **more: str) -> Server:
-    """The local runner; throws its data away unless the arguments name ``--data``."""
+    """The local runner; throws its data away unless the arguments name ``--data``. It publishes
+    system tables for those who ask for fresh ones; most tests never ask."""
     port = port or free_port()
     chosen = arguments if "--data" in arguments else ("--ephemeral", *arguments)
-    command = [sys.executable, "-m", "local", "--port", str(port), *chosen]
+    rarely = ("--parameter", "SystemTablesMinutes=59")
+    command = [sys.executable, "-m", "local", "--port", str(port), *rarely, *chosen]
     return start(command, port, folder, ROOT, printed="\nready\n", **more)
 
 

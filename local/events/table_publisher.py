@@ -1,6 +1,7 @@
-"""Publishes the system tables of a local server: every minute if there are changes, less often
-while publishing takes more than a hundredth of a processor, and at once on request. DuckDB and its
-libraries run in a child process that ends afterwards, so that the local server never loads them.
+"""Publishes the system tables of a local server: every SystemTablesMinutes if there are changes,
+less often while publishing takes more than a hundredth of a processor, and at once on request.
+DuckDB and its libraries run in a child process that ends afterwards, so that the local server never
+loads them.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from local.audit_file import AuditFile
 from local.log import report
 from local.store.file_maintenance import TableFile
 
-EVERY_SECONDS = 60.0
 LONGEST_SECONDS = 600.0
 PROCESSOR_SHARE = 0.01
 """The share of one processor that publishing may take on average. Publishing many runs costs little
@@ -45,7 +46,8 @@ class TablePublisher:
         folder: Path,
         positions: Sequence[Callable[[], int | None]],
         file: TableFile,
-        land: Callable[[], None] = lambda: None,
+        audit: AuditFile | None = None,
+        every_seconds: float = 60.0,
     ) -> None:
         """
         Args:
@@ -53,10 +55,12 @@ class TablePublisher:
             positions: functions that return the sequence number up to which the lander (which
                 writes the stream's changes to landing objects) has processed the stream, None while
                 unknown.
-            land: called before each publication. It writes the landing objects of changes that are
-                not in the stream, such as audited requests.
+            audit: the file of audited requests, which are not in the stream. Its landing objects
+                are written before each publication.
+            every_seconds: the interval of publications for which no caller waits. It is longer
+                after one that took much processor time.
         """
-        self._land = land
+        self._audit, self._every_seconds = audit, every_seconds
         self._landing = folder / "files/landing"
         self._positions, self._file = positions, file
         self._stop = threading.Event()
@@ -136,15 +140,16 @@ class TablePublisher:
         return not end or all(position is not None and position >= end for position in positions)
 
     def _run(self) -> None:
-        rest = EVERY_SECONDS
+        rest = self._every_seconds
         while not self._stop.wait(rest):
             self._processor_seconds = 0.0
             try:
                 self._publish()
             except Exception as error:
                 report("the system tables cannot be published, trying again", error)
-            rest = min(
-                LONGEST_SECONDS, max(EVERY_SECONDS, self._processor_seconds / PROCESSOR_SHARE)
+            rest = max(
+                self._every_seconds,
+                min(LONGEST_SECONDS, self._processor_seconds / PROCESSOR_SHARE),
             )
 
     def _publish(self, after: int | None = None) -> None:
@@ -157,7 +162,8 @@ class TablePublisher:
         with self._turn:
             if after is not None and self._succeeded > after:
                 return
-            self._land()
+            if self._audit:
+                self._audit.land()
             if self._stop.is_set() or not any(self._landing.glob("*/*")):
                 return
             self._begun += 1

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from local import command_line
 from tests.engines import Engine, client
 
 from .conftest import PATIENT_SECONDS, ROOT, eventually
@@ -241,6 +242,19 @@ def test_help_is_short() -> None:
         "--workspaces",
     ):
         assert name in shown
+
+
+def test_system_tables_are_published_at_the_chosen_interval() -> None:
+    assert command_line.parse([]).publication_seconds() == 60
+    chosen = command_line.parse(["--parameter", "SystemTablesMinutes=59"])
+    assert chosen.publication_seconds() == 59 * 60
+
+
+@pytest.mark.parametrize("minutes", ["0", "60", "-1", "1.5", "", "soon", "١"])
+def test_another_interval_is_refused(minutes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command_line.parse(["--parameter", f"SystemTablesMinutes={minutes}"])
+    assert "is no number of minutes from 1 to 59" in capsys.readouterr().err
 
 
 KNOWN = "has the default password, which everybody knows"

@@ -39,7 +39,12 @@ class Counted:
         waiting = folder / "files/landing/shard"
         waiting.mkdir(parents=True)
         (waiting / "object").touch()
-        self.publishing = table_publisher.TablePublisher(folder, [], NoRecords())  # type: ignore[arg-type]
+        self.publishing = table_publisher.TablePublisher(
+            folder,
+            [],
+            NoRecords(),  # type: ignore[arg-type]
+            every_seconds=0.2,
+        )
 
     @property
     def count(self) -> int:
@@ -122,7 +127,6 @@ def test_publications_rest_by_what_they_cost(
     processor_seconds: float,
     rest: float,
 ) -> None:
-    monkeypatch.setattr(table_publisher, "EVERY_SECONDS", 0.2)
     monkeypatch.setattr(table_publisher, "LONGEST_SECONDS", 0.6)
     publisher = counted(processor_seconds)
     rests: list[float] = []
