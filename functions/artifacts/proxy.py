@@ -3,12 +3,13 @@ store's root."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from artifacts import file_responses
 from artifacts import messages as m
 from mlcore import errors
-from mlcore.artifacts import exact_path, safe_path, store
+from mlcore.artifacts import exact_path, join, safe_path, store
 from mlcore.artifacts.paths import is_hidden, key_in_workspace, names_file
 from mlcore.artifacts.skill_uploads import check_not_skill, identity_below, segments_below
 from mlcore.http import Request, Response
@@ -48,14 +49,31 @@ def exact_key_of(path: str, request: Request) -> str:
 
 def key_of_file(path: str, request: Request) -> str:
     """Returns the key in the artifact store for the path of a file that is read. Raises
-    ResourceDoesNotExist if it is a file of a deleted skill (its files are removed shortly after the
-    deletion), InvalidParameterValue if the path is invalid."""
+    ResourceDoesNotExist if the file is among those of skills, but no version of a skill names it;
+    InvalidParameterValue if the path is invalid."""
     key = key_of(path, request)
-    segments = segments_below(key)
-    identity = None if segments is None else identity_below(segments)
-    if identity is not None and skills.find(request.workspace, identity) is None:
+    uploads = _uploads_at(key, request)
+    if uploads is not None and not _is_in(key, uploads):
         raise errors.ResourceDoesNotExist(f"No such artifact: '{key}'")
     return key
+
+
+def _uploads_at(key: str, request: Request) -> set[str] | None:
+    """Returns the keys of the folders with the files of a skill's versions, if ``key`` is among the
+    files of that skill. Others are those of a killed registration, perhaps by another user, or of a
+    deleted skill of the same name, which are removed shortly after the deletion. None for keys
+    elsewhere."""
+    segments = segments_below(key)
+    identity = None if segments is None else identity_below(segments)
+    if identity is None:
+        return None
+    paths = skills.upload_paths(request.workspace, identity)
+    return {key_in_workspace(path, request.workspace) for path in paths}
+
+
+def _is_in(key: str, folders: Iterable[str]) -> bool:
+    # Some file systems take any case for the same.
+    return any(f"{key}/".casefold().startswith(f"{folder}/".casefold()) for folder in folders)
 
 
 def download(message: m.ProxyDownload, request: Request) -> Response:
@@ -92,7 +110,13 @@ def upload(message: m.ProxyUpload, request: Request) -> Response:
 
 def list_artifacts(message: m.ListProxiedArtifacts, request: Request) -> dict[str, Any]:
     key = key_of(message.path, request)
-    entries = [entry for entry in store().list(key) if not is_hidden(key, entry.name)]
+    uploads = _uploads_at(key, request)
+    entries = [
+        entry
+        for entry in store().list(key)
+        if not is_hidden(key, entry.name)
+        and (uploads is None or _is_in(join(key, entry.name), uploads))
+    ]
     return listing(entries, "")
 
 

@@ -14,7 +14,7 @@ from mlcore import artifacts, file_removal_queue
 from mlcore.auth.permissions import SKILL, Grant
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.users import grants, users
-from skills import uploaded_files
+from skills import registration, uploaded_files
 from tests.contract import skill_archives as archives
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.skill_api import FILES, ask
@@ -203,6 +203,35 @@ def test_who_may_read_a_skill_may_read_its_files(
         reply = ask(Call("GET", "/artifacts?path=skills"), user="ben", root=ARTIFACTS)
         assert reply.status == 403
         assert ask(reads[7], user="root", admin=True, root=ARTIFACTS).status == 200
+
+
+def test_files_of_a_killed_registration_are_nobodys(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who registers a skill under the name later, and so may read its files, gets none of those
+    that another user sent before."""
+    users.create("amy", "", is_admin=False)
+    users.create("ben", "", is_admin=False)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("x", "@acme/x"):
+        before = set(_files(folder))
+        with monkeypatch.context() as patch:
+            patch.setattr(registration, "_create", killed)
+            with pytest.raises(KeyboardInterrupt):
+                ask(uploaded(name, GOOD), user="amy")
+        left = min(set(_files(folder)) - before).removesuffix("/SKILL.md")
+        own = _path(ask(uploaded(name, GOOD), user="ben"))
+        for path, found in ((own, True), (left, False)):
+            reads = [Call("GET", f"/{kind}/{path}/SKILL.md") for kind in ("artifacts", "presigned")]
+            statuses = [ask(read, user="ben", root=ARTIFACTS).status for read in reads]
+            assert statuses == [200 if found else 404] * 2
+            listed = ask(Call("GET", f"/artifacts?path={path}"), user="ben", root=ARTIFACTS)
+            assert ("files" in listed.body) is found
+        listed = ask(Call("GET", f"/artifacts?path=skills/{name}"), user="ben", root=ARTIFACTS)
+        assert [file["path"] for file in listed.body["files"]] == [own.rpartition("/")[2]]
 
 
 def test_files_of_workspaces_are_apart(

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from mlcore.artifacts.skill_uploads import path_of_upload
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.keys import Key
@@ -111,6 +112,17 @@ def has_uploads(skill: Skill) -> bool:
     """Whether files were uploaded for any version of a skill, a deleted one included."""
     items = map(VersionItem.of, _version_items(skill.workspace, skill.identity))
     return any(item.source_type == MLFLOW for item in items)
+
+
+def upload_paths(workspace: str, identity: SkillIdentity) -> set[str]:
+    """Returns the paths of the files that were uploaded for the versions of a skill, deleted ones
+    included; none if there is no such skill. One round trip."""
+    reads: list[Any] = table.parallel(
+        [lambda: find(workspace, identity), lambda: _version_items(workspace, identity)]
+    )
+    skill, raws = reads
+    sources = [VersionItem.of(raw).source for raw in raws if skill is not None]
+    return {path for source in sources if (path := path_of_upload(source)) is not None}
 
 
 def write(
