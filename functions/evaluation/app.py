@@ -148,6 +148,8 @@ RPCS = (
         scorers.register_scorer,
         "datasets_and_scorers.register_scorer",
         follow="datasets_and_scorers.registered_scorer",
+        deviation="Refuses a `serialized_scorer` of more than 65,535 bytes, which is the limit of "
+        "MLflow's database on MySQL.",
         since="3.4",
         cost=3,
     ),

@@ -28,7 +28,7 @@ from mlcore.limits.evaluation import judges as judge_limits
 from mlcore.limits.evaluation.code_scorers import code_is_allowed
 from mlcore.limits.evaluation.judge_endpoints import judge_endpoint
 from mlcore.limits.evaluation.scorer_parsing import parse_scorer
-from mlcore.limits.evaluation.scorers import check_name, check_payload
+from mlcore.limits.evaluation.scorers import check_name, check_payload, check_size
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
@@ -47,6 +47,7 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
     logins are required, another endpoint makes the caller the owner. Raises PermissionDenied if the
     caller may not let it judge automatically.
     """
+    check_size(message.serialized_scorer)
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
     experiment = experiment_lookup.get_active(message.experiment_id, request)

@@ -39,6 +39,21 @@ MAX_NAME_LENGTH: Final = 256
 """As in MLflow's database. All scorers of an experiment are listed in one answer."""
 
 
+MAX_SERIALIZED_BYTES: Final = 65_535
+"""As in MLflow's database on MySQL (a column of type TEXT)."""
+
+
+def check_size(serialized_scorer: str) -> None:
+    """Checks the size of a scorer that is to be registered. Larger ones that are stored already
+    stay usable."""
+    size = len(serialized_scorer.encode(errors="surrogatepass"))
+    if size > MAX_SERIALIZED_BYTES:
+        raise InvalidParameterValue(
+            f"serialized_scorer has {size} bytes; at most {MAX_SERIALIZED_BYTES} are allowed, "
+            "because all scorers of an experiment are listed in one answer."
+        )
+
+
 def check_name(name: str) -> None:
     if not name.strip():
         raise InvalidParameterValue("Scorer name cannot be empty or contain only whitespace.")
