@@ -11,6 +11,7 @@ from mlcore.db import capacity, keys
 from mlcore.db.capacity import Measurement
 from mlcore.db.table import table
 from mlcore.models.traces import Trace
+from mlcore.repos.traces import traces_by_time
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
 from tests.contract.streams import Stream, following
@@ -144,3 +145,26 @@ def test_a_search_costs_what_it_finds(experiments: dict[int, str], filter_string
     assert len(trace_ids) == 100
     assert cost.round_trips <= 4
     assert cost.read_units <= MANY // 10 + 100
+
+
+def test_the_newest_traces_of_many_experiments(store: Store) -> None:
+    """Round trips do not grow with experiments, and each trace is read once."""
+    count = 30
+    owners = [store.api.new_experiment(f"of many {number}") for number in range(count)]
+    for number in range(2 * count):
+        time = f"2023-11-14T22:13:{number:02}.000Z"
+        body = start(owners[number % count], f"tr-{number:032x}", request_time=time, state="OK")
+        tell("POST", "3.0/traces", body)
+    found: dict[int, tuple[list[str], Measurement]] = {}
+    for searched in (2, count):
+        with table.measure() as cost:
+            records = traces_by_time.newest_first(
+                owners[:searched], "default", traces_by_time.Window(), None, 10
+            )
+            found[searched] = [record.item.trace_id for record in records], cost
+    ids, cost = found[count]
+    assert ids == [f"tr-{number:032x}" for number in reversed(range(2 * count))]
+    assert found[2][1].round_trips == 2
+    assert cost.round_trips == 3
+    # Each: experiment, page of keys, and two traces of a strongly consistent read.
+    assert cost.read_units <= 4 * count

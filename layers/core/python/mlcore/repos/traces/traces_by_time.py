@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from mlcore.db import keys, sortable
@@ -91,8 +92,8 @@ def newest_first(
 ) -> Iterator[StoredTrace]:
     """Yields traces by request time, newest first, then by id. All reads are strongly consistent.
 
-    For at most :data:`PAGES_AHEAD` experiments, one round trip reads them and a page of keys of
-    each; before the first trace, each needs one more.
+    One round trip reads the experiments and, of the first :data:`PAGES_AHEAD`, a page of keys; one
+    reads a page of keys of each further experiment; one reads all traces of these pages.
 
     Args:
         workspace: experiments of another workspace are ignored.
@@ -115,14 +116,24 @@ def newest_first(
     def page_of(experiment_id: str, items: int, start: Raw | None) -> Page:
         return _keys(experiment_id, through.name, bounds, items, start)
 
+    def merged() -> Iterator[StoredTrace]:
+        searched_ids = [experiment.experiment_id for experiment in searched]
+        table.parallel([partial(read_keys, each) for each in searched_ids if each not in first])
+        pages = [first[experiment_id] for experiment_id in searched_ids]
+        # The merge needs the first trace of each experiment: one call reads all of them.
+        items = iter(_items(*pages))
+        streams = [
+            _of_one(experiment, page_of, page_items, page, list(islice(items, len(page.items))))
+            for experiment, page in zip(searched, pages, strict=True)
+        ]
+        in_order = streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
+        last = None if after is None else (-after.request_time, after.trace_id)
+        yield from (trace for trace in in_order if last is None or _place(trace) > last)
+
     calls: list[Callable[[], None]] = [read_experiments]
     calls += [partial(read_keys, experiment_id) for experiment_id in experiment_ids[:PAGES_AHEAD]]
     table.parallel(calls)
-    streams = [
-        _of_one(experiment, page_of, page_items, first.get(experiment.experiment_id), after)
-        for experiment in searched
-    ]
-    return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
+    return merged()
 
 
 def oldest(experiment: Experiment, latest: int, most: int | None) -> list[StoredTrace]:
@@ -215,21 +226,26 @@ def _of_one(
     experiment: Experiment,
     page_of: Callable[[str, int, Raw | None], Page],
     page_items: int,
-    first: Page | None,
-    after: TracePosition | None,
+    page: Page,
+    items: Iterable[Raw | None],
 ) -> Iterator[StoredTrace]:
-    page = first or page_of(experiment.experiment_id, page_items, None)
+    """Yields the traces of an experiment: those of its first page, which are read already
+    (``items``), and those of the following pages, which it reads."""
     while True:
-        for item in table.batch_get(list(map(key_of_item, page.items))):
-            if item is None:
-                continue
-            trace = traces.of_item(item, experiment)
-            if after is None or _place(trace) > (-after.request_time, after.trace_id):
-                yield trace
+        for item in items:
+            if item is not None:
+                yield traces.of_item(item, experiment)
         if page.last_key is None:
             return
         page_items = max(page_items, min(GROWTH * page_items, PAGE_ITEMS))
         page = page_of(experiment.experiment_id, page_items, page.last_key)
+        items = _items(page)
+
+
+def _items(*pages: Page) -> list[Raw | None]:
+    """Reads the traces to which pages of keys refer, in order; None for a removed one. One
+    BatchGetItem per hundred traces."""
+    return table.batch_get([key_of_item(entry) for page in pages for entry in page.items])
 
 
 def _keys(
