@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 
 from kubeflow import lists
 from mlcore.db import deadline
-from mlcore.db.table import table
+from mlcore.db.table import Check, Operation, table
 from mlcore.errors import TemporarilyUnavailable
-from tests.contract.conftest import Store
+from tests.contract.api import Api
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi
 
 COUNT = 240
@@ -113,3 +116,39 @@ def test_one_that_cannot_be_numbered_as_planned_does_not_hold_back_the_others(
     versions = all_of(api, "model_versions")
     names = {version["name"] for version in versions}
     assert names == {"3", "mlflow-3", "2", *(str(at) for at in range(4, 32))}
+
+
+def test_runs_and_their_experiment_in_few_transactions(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of the default workspace each transaction checks that the experiment has stayed, so
+    transactions side by side would conflict. Large runs do not exceed what a transaction takes."""
+    enable_workspaces(monkeypatch, "team")
+    tracking, api = Api("team"), KubeflowApi(workspace="team")
+    experiment_id = tracking.new_experiment("many runs")
+    large = [{"key": f"t{number}", "value": "x" * 5000} for number in range(19)]
+    tags = [large] * 50 + [[]] * 10
+    run_ids = [tracking.new_run(experiment_id, tags=each) for each in tags]
+    transactions: list[list[Operation]] = []
+    write, beside = table.transact, table.parallel
+
+    def counted(operations: Any, token: str) -> None:
+        transactions.append(list(operations))
+        write(operations, token)
+
+    def side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        checked = Counter[Any]()
+        results = []
+        for call in calls:
+            begun = len(transactions)
+            results += beside([call])
+            made = [each for operations in transactions[begun:] for each in operations]
+            checked.update({each.key for each in made if isinstance(each, Check)})
+        assert set(checked.values()) <= {1}
+        return results
+
+    monkeypatch.setattr(table, "transact", counted)
+    monkeypatch.setattr(table, "parallel", side_by_side)
+    assert len(api.items("experiment_runs", **QUERY)) == len(run_ids)
+    assert [operations[2].__class__ for operations in transactions] == [Check] * len(transactions)
+    assert 2 <= len(transactions) <= 3

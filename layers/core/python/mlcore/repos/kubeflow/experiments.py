@@ -8,7 +8,7 @@ from functools import partial
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Update
-from mlcore.db.table import Check, Delete, Operation, TransactionFailed, table
+from mlcore.db.table import Check, Delete, ItemUpdate, Operation, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, Experiment
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -176,7 +176,7 @@ def _number(read: Record, number: int) -> Record | None:
     refer = numbers.reference(
         number, KIND.name, experiment.workspace, key, name=experiment.experiment_id
     )
-    item = numbers.give(key, claimed, refer)
+    item = numbers.give(key, [ItemUpdate(key, claimed), refer])
     stored = None if item is None else experiments.of_item(item)
     return stored if stored is not None and number_of(stored) is not None else None
 

@@ -179,7 +179,7 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
     """Returns the registered models after assigning a Kubeflow number to each that has none; leaves
     out those that were deleted meanwhile."""
     return numbers.numbered_together(
-        reads, lambda read: read.item.number, _claim_operations, _read_again, _number
+        reads, lambda read: read.document.item, _claim_operations, _read_again, _number
     )
 
 
@@ -213,11 +213,6 @@ def _number(read: Record, number: int) -> Record | None:
 
 
 def _claim_operations(read: Record, number: int) -> list[Operation]:
-    claimed, refer = _claimed(read, number)
-    return [ItemUpdate(read.document.key, claimed), refer]
-
-
-def _claimed(read: Record, number: int) -> tuple[Update, Put]:
     """Returns the update that gives a model its Kubeflow number, and the put of the model's
     reference."""
     model, key = read.model, read.document.key
@@ -236,14 +231,14 @@ def _claimed(read: Record, number: int) -> tuple[Update, Put]:
         name=model.name,
         renamed_at=read.item.renamed_at,
     )
-    return claimed, refer
+    return [ItemUpdate(key, claimed), refer]
 
 
 def _claim(read: Record, number: int) -> Record | None:
     """Gives a model a Kubeflow number, unless it has one; returns the model afterwards, None if it
     was deleted."""
     key = read.document.key
-    item = numbers.give(key, *_claimed(read, number))
+    item = numbers.give(key, _claim_operations(read, number))
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
         owner = homes.owner_of(read.home)
         mine = owner is not None and owner.incarnation == read.incarnation

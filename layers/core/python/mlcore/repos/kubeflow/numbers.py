@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from mlcore.db import keys
+from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
 from mlcore.db.table import Check, ItemUpdate, Operation, Put, TransactionFailed, table
@@ -28,8 +28,18 @@ from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
 from mlcore.repos import document
 from mlcore.repos.experiments import ids as experiment_ids
+from mlcore.repos.kubeflow import grouped_writes
+from mlcore.repos.kubeflow.grouped_writes import Group
 
 R = TypeVar("R")
+
+
+class _Read(Protocol):
+    @property
+    def item(self) -> ModelVersion | RegisteredModel | Run: ...
+
+
+N = TypeVar("N", bound=_Read)
 
 CONTEXTS: Final = "contexts"
 ARTIFACTS: Final = "artifacts"
@@ -81,81 +91,41 @@ def numbered(
     return [read for read in by_position.values() if read is not None]
 
 
-TRANSACTION_OPERATIONS: Final = 100
-"""Maximum operations of one TransactWriteItems."""
-
-
 def numbered_together(
-    reads: Sequence[R],
-    number_of: Callable[[R], int | None],
-    operations: Callable[[R, int], Sequence[Operation]],
-    read_again: Callable[[Sequence[R]], list[R | None]],
-    give: Callable[[R, int], R | None],
-) -> list[R]:
+    reads: Sequence[N],
+    item_of: Callable[[N], Raw],
+    operations: Callable[[N, int], Sequence[Operation]],
+    read_again: Callable[[Sequence[N]], list[N | None]],
+    give: Callable[[N, int], N | None],
+) -> list[N]:
     """Returns the entities after assigning a Kubeflow number to each that has none, as
     :func:`numbered` does, but with many entities per transaction and transactions in parallel.
 
     Args:
+        item_of: returns the item of an entity as it was read, which the operations update.
         operations: returns the operations that give an entity a number.
         read_again: reads entities again, in the same order; None for deleted ones.
         give: as in :func:`numbered`, for an entity that its transaction left without a number.
     """
-    without = [index for index, read in enumerate(reads) if number_of(read) is None]
+    without = [index for index, read in enumerate(reads) if read.item.number is None]
     given = take(CONTEXTS, len(without))
-    _write_together(
-        [operations(reads[index], number) for index, number in zip(without, given, strict=True)]
+    grouped_writes.execute(
+        [
+            Group(operations(reads[index], number), item_size.estimate(item_of(reads[index])))
+            for index, number in zip(without, given, strict=True)
+        ]
     )
     again = read_again([reads[index] for index in without])
-    by_position: dict[int, R | None] = dict(enumerate(reads))
+    by_position: dict[int, N | None] = dict(enumerate(reads))
     by_position.update(zip(without, again, strict=True))
     unnumbered = [
         (index, partial(give, read, number))
         for index, number, read in zip(without, given, again, strict=True)
-        if read is not None and number_of(read) is None
+        if read is not None and read.item.number is None
     ]
     results = table.parallel([call for _, call in unnumbered])
     by_position.update(zip((index for index, _ in unnumbered), results, strict=True))
     return [read for read in by_position.values() if read is not None]
-
-
-def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
-    """Executes groups of operations in as few transactions as possible, in parallel; a group is
-    never split."""
-    transactions: list[list[Sequence[Operation]]] = []
-    room = 0
-    for group in groups:
-        if len(group) > room:
-            transactions.append([])
-            room = TRANSACTION_OPERATIONS
-        transactions[-1].append(group)
-        room -= len(group)
-    table.parallel([partial(_write, transaction) for transaction in transactions])
-
-
-def _write(groups: Sequence[Sequence[Operation]]) -> None:
-    """Executes groups of operations in one transaction. If conditions fail, repeats it without
-    their groups. Groups may have the same check: a transaction names an item only once."""
-    remaining = list(groups)
-    while remaining:
-        operations: list[Operation] = []
-        owners: list[set[int]] = []
-        checks: dict[Key, int] = {}
-        for at, group in enumerate(remaining):
-            for operation in group:
-                position = len(operations)
-                if isinstance(operation, Check):
-                    position = checks.setdefault(operation.key, position)
-                if position == len(operations):
-                    operations.append(operation)
-                    owners.append(set())
-                owners[position].add(at)
-        try:
-            table.transact(operations, token=new_ulid())
-        except TransactionFailed as failed:
-            refused = {at for position in failed.items for at in owners[position]}
-            remaining = [group for at, group in enumerate(remaining) if at not in refused]
-        else:
-            return
 
 
 def claim(
@@ -181,19 +151,18 @@ def claim(
     return update
 
 
-def give(key: Key, claimed: Update, refer: Put, here: Sequence[Operation] = ()) -> Raw | None:
+def give(key: Key, operations: Sequence[Operation]) -> Raw | None:
     """Writes a Kubeflow number to an MLflow item, and the reference that maps the number to the
     item, unless another request has given the item a number. Returns the item afterwards, None if
     it was deleted. One transaction and one consistent GetItem.
 
     Args:
         key: the key of the MLflow item.
-        claimed: the result of :func:`claim`.
-        refer: the result of :func:`reference`.
-        here: checks that the item is still in the workspace of the reference.
+        operations: the update by :func:`claim`, the result of :func:`reference`, and checks that
+            the item is still in the workspace of the reference.
     """
     with contextlib.suppress(TransactionFailed):  # another request was first, or it was deleted
-        table.transact([ItemUpdate(key, claimed), refer, *here], token=new_ulid())
+        table.transact(operations, token=new_ulid())
     return table.get(key)
 
 

@@ -12,7 +12,15 @@ from mlcore.db import keys
 from mlcore.db.attribute_types import ItemAttribute
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
-from mlcore.db.table import Delete, Put, TransactionFailed, key_of_item, table
+from mlcore.db.table import (
+    Delete,
+    ItemUpdate,
+    Operation,
+    Put,
+    TransactionFailed,
+    key_of_item,
+    table,
+)
 from mlcore.entities.lifecycle_stages import ACTIVE, DELETED
 from mlcore.entities.runs import Run
 from mlcore.ids import new_ulid
@@ -217,20 +225,38 @@ def _reference(number: int, workspace: str, run_id: str, key: keys.Key, parent: 
 def numbered(reads: Sequence[NumberedRun]) -> list[NumberedRun]:
     """Returns the runs after assigning a number (Kubeflow's integer id) to each that has none;
     leaves out those that were deleted meanwhile."""
-    return numbers.numbered(reads, lambda read: read.item.number, _number)
+    return numbers.numbered_together(
+        reads, lambda read: read.run.document.item, _claim_operations, _read_again, _number
+    )
 
 
-def _number(read: NumberedRun, number: int) -> NumberedRun | None:
+def _claim_operations(read: NumberedRun, number: int) -> list[Operation]:
     run, run_key = read.run, read.run.document.key
     workspace = run.experiment.workspace
     claimed = numbers.claim(RunItem, number, keys.gsi2_number(workspace, KIND.name, number))
     claimed.require_exists(RunItem.PK)
     refer = _reference(number, workspace, run.run_id, run_key, read.experiment)
     here = [step.operation for step in experiments.stays(run.experiment)]
-    item = numbers.give(run_key, claimed, refer, here)
-    if item is None or RunItem.of(item).number is None:
+    return [ItemUpdate(run_key, claimed), refer, *here]
+
+
+def _read_again(reads: Sequence[NumberedRun]) -> list[NumberedRun | None]:
+    items = table.batch_get([read.run.document.key for read in reads])
+    return [_reread(read, item) for read, item in zip(reads, items, strict=True)]
+
+
+def _reread(read: NumberedRun, item: Raw | None) -> NumberedRun | None:
+    if item is None:
         return None
-    return NumberedRun(runs.of_item(item, run.experiment), read.experiment)
+    return NumberedRun(runs.of_item(item, read.run.experiment), read.experiment)
+
+
+def _number(read: NumberedRun, number: int) -> NumberedRun | None:
+    """Gives a run that its transaction left without a number one; returns the run afterwards, None
+    if it was deleted or its experiment has moved."""
+    item = numbers.give(read.run.document.key, _claim_operations(read, number))
+    stored = _reread(read, item)
+    return None if stored is None or stored.item.number is None else stored
 
 
 def change(read: NumberedRun, alter: Callable[[Entity], Entity]) -> Entity:

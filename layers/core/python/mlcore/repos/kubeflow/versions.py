@@ -246,7 +246,7 @@ def numbered(reads: Sequence[VersionOfModel]) -> list[VersionOfModel]:
         return _claim_operations(read, number, artifacts.get(read.document.key), name)
 
     return numbers.numbered_together(
-        reads, lambda read: read.item.number, operations, _read_again, give
+        reads, lambda read: read.document.item, operations, _read_again, give
     )
 
 
