@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
 import evaluation.app
+import indexer.app
 import mcp_servers.app
 import registry.app
 import skills.app
@@ -28,7 +30,10 @@ from mlcore.repos.kubeflow import models as kubeflow_models
 from mlcore.repos.registry import registered_models
 from mlcore.repos.users import grants, users
 from tests.contract.api import Api
+from tests.contract.conftest import Store
+from tests.contract.logged_runs import killed_at
 from tests.contract.logins import called_as, named
+from tests.contract.streams import following
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 
@@ -137,6 +142,47 @@ def test_a_model_that_kubeflow_deletes_leaves_no_grant(broken: tuple[Api, Double
     leaving = grants.leaving_operations("default", grants.MODEL_TYPES, "m")
     kubeflow_models.delete(model, leaving)
     assert grants.holders("default", REGISTERED_MODEL, "m") == []
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_grants_follow_a_model_whose_rename_is_killed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, *, taken: bool
+) -> None:
+    """By the indexer, also if the model is renamed again or another model takes the name at once.
+    A later model of the name has the grants of its own owner only."""
+    monkeypatch.setattr(grants, "GRANTS_AT_ONCE", TOGETHER)
+    for username in ("owner", "taker"):
+        users.create(username, "", is_admin=False)
+    guests = [users.create(f"guest {number}", "", is_admin=False) for number in range(GUESTS)]
+    everybody = sorted(["owner", *(guest.username for guest in guests)])
+    model, where = KINDS["model"], "2.0/mlflow/registered-models"
+    with following(store) as stream:
+        for nth in itertools.count():
+            name, new_name, last_name = f"old {nth}", f"new {nth}", f"last {nth}"
+            assert _ask(model, "POST", f"{where}/create", {"name": name})[0] == 200
+            for guest in guests:
+                grants.create(guest, "default", Grant(REGISTERED_MODEL, name, "EDIT"))
+            with killed_at(nth, []) as arrived:
+                _ask(model, "POST", f"{where}/rename", {"name": name, "new_name": new_name})
+            is_renamed = registered_models.find("default", name) is None
+            if is_renamed and taken:
+                time.sleep(0.002)  # grants and models have times in milliseconds
+                fields = json.dumps({"name": name})
+                made = called_as(
+                    named("taker"), model.handler, "POST", f"/api/{where}/create", fields
+                )
+                assert made[0] == 200
+                store.api.post("registered-models/rename", name=new_name, new_name=last_name)
+            assert indexer.app.index(stream.fresh()) is None
+            held = last_name if taken else new_name
+            after = (name, held) if is_renamed else (held, name)
+            left, moved = (
+                sorted(grants.holders("default", REGISTERED_MODEL, each)) for each in after
+            )
+            assert moved == everybody, (nth, arrived)
+            assert left == (["taker"] if is_renamed and taken else []), (nth, arrived)
+            if len(arrived) < nth:
+                break
 
 
 @pytest.mark.parametrize("fault", [Fault.DEAD, Fault.DEAD_AFTER], ids=lambda fault: fault.name)

@@ -25,9 +25,8 @@ from mlcore.auth.permissions import (
 from mlcore.entities.skills import SkillIdentity
 from mlcore.policies.access import Access
 from mlcore.repos import mcp_servers, skills
-from mlcore.repos.registry import registered_models
+from mlcore.repos.removal import model_grants
 from mlcore.repos.users import grants
-from mlcore.repos.users.grants import Since
 
 
 def model_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
@@ -36,17 +35,14 @@ def model_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None
     if message.name == ANY:
         return
     for kind in grants.MODEL_TYPES:
-        since = _since_of_model(access.workspace, message.name)
+        since = model_grants.since(access.workspace, message.name)
         grants.delete_on_resource(access.workspace, kind, message.name, since)
 
 
 def model_renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     """Moves the remaining grants on a registered model or prompt to its new name."""
-    if message.name in (message.new_name, ANY):
-        return
-    for kind in grants.MODEL_TYPES:
-        since = _since_of_model(access.workspace, message.name)
-        grants.transfer(access.workspace, kind, message.name, message.new_name, since)
+    if message.name != message.new_name:
+        model_grants.transfer_remaining(access.workspace, message.name, message.new_name)
 
 
 def scorer_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
@@ -86,16 +82,3 @@ def skill_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None
         return None if skill is None else skill.created_at
 
     grants.delete_on_resource(access.workspace, SKILL, identity.resource_id, since)
-
-
-def _since_of_model(workspace: str, name: str) -> Since:
-    """Returns a function that returns since when another model has the name; 0 if another model was
-    renamed to it, because its grants were written before the rename."""
-
-    def since() -> int | None:
-        stored = registered_models.find(workspace, name)
-        if stored is None:
-            return None
-        return 0 if stored.renamed_at else stored.model.creation_timestamp
-
-    return since

@@ -11,7 +11,7 @@ from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Check, Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.users import User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import new_ulid, now_ms
@@ -221,17 +221,19 @@ def transfer(
     resource_id: str,
     new_id: str | None,
     since: Since | None = None,
+    beside: Sequence[Check] = (),
 ) -> None:
     """Moves all users' grants on a resource to another resource (``new_id``), or deletes them if
     that is None, in one transaction for each grant. A grant that is changed meanwhile stays.
 
     Args:
         since: as for :func:`delete_on_resource`.
+        beside: checks of each transaction; a grant stays if one fails.
     """
     for _, operations in transfer_operations(workspace, resource_type, resource_id, new_id, since):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):
-            table.transact(operations, new_ulid())
+            table.transact([*operations, *beside], new_ulid())
 
 
 def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
