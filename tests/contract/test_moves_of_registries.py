@@ -221,9 +221,19 @@ def test_what_was_deleted_after_a_killed_move_stays_deleted(
             return
 
 
-@pytest.mark.parametrize("named", KINDS)
-def test_a_change_beside_a_move_is_kept(world: Any, named: str) -> None:
-    """If it was acknowledged."""
+@pytest.mark.parametrize(
+    ("named", "operations"),
+    [
+        *((named, 100) for named in KINDS),
+        ("version of a server", 4),
+        ("version of a skill", 4),
+    ],
+)
+def test_a_change_beside_a_move_is_kept(
+    world: Any, monkeypatch: pytest.MonkeyPatch, named: str, operations: int
+) -> None:
+    """If it was acknowledged; also that of a version for which the transaction has no room."""
+    monkeypatch.setattr(versioned_moves, "OPERATIONS", operations)
     kind, places = KINDS[named], list[tuple[str, str]]()
 
     def prepare() -> tuple[Act, Act]:

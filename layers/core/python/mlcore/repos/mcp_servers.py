@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
@@ -178,6 +178,10 @@ def move(server: MCPServer, workspace: str) -> None:
         lambda other: versioned_moves.is_copy(_server(workspace, other), stored),
     ):
         left = find(server.workspace, server.name)
+        if left is not None and left.is_moved:
+            versioned_moves.delete_left(
+                _version_items(left), lambda item: _version_copy(item, workspace)
+            )
         if left is not None:
             delete(left)
 
@@ -185,14 +189,12 @@ def move(server: MCPServer, workspace: str) -> None:
 def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:
     key = keys.mcp_server(server.workspace, server.name)
     unchanged = _unchanged(server.revision, server.created_at)
-    pk = keys.mcp_server_version(server.workspace, server.name, "").pk
     copies, deletions = list[Raw](), list[Delete]()
-    for item in table.query_all(pk, prefix=keys.mcp_server_version_prefix()):
+    for item in _version_items(server):
         version = VersionItem.of(item)
         deletions.append(Delete(key_of_item(item), _unchanged(version.version)))
         if version.number in server.versions:
-            place = keys.mcp_server_version(workspace, server.name, version.number)
-            copies.append(item_at(place, item))
+            copies.append(_version_copy(item, workspace))
     copy = item_at(keys.mcp_server(workspace, server.name), raw)
     return VersionedMove(
         copy,
@@ -201,6 +203,17 @@ def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:
         deletions,
         versioned_moves.mark(key, server, ServerItem),
     )
+
+
+def _version_items(server: MCPServer) -> Iterator[Raw]:
+    pk = keys.mcp_server_version(server.workspace, server.name, "").pk
+    return table.query_all(pk, prefix=keys.mcp_server_version_prefix())
+
+
+def _version_copy(item: Raw, workspace: str) -> Raw:
+    """Returns the item of a version as it is to be stored in another workspace."""
+    version = VersionItem.of(item)
+    return item_at(keys.mcp_server_version(workspace, version.name, version.number), item)
 
 
 def _putting(version: MCPServerVersion) -> Put:

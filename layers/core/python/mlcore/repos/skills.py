@@ -215,6 +215,9 @@ def move(skill: Skill, workspace: str) -> None:
         lambda other: versioned_moves.is_copy(_skill(workspace, other), stored),
     ):
         left = find(skill.workspace, skill.identity)
+        if left is not None and left.is_moved:
+            items = _version_items(skill.workspace, skill.identity)
+            versioned_moves.delete_left(items, lambda item: _version_copy(item, workspace))
         if left is not None:
             delete(left)
 
@@ -227,9 +230,7 @@ def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:
         same.require_equal(VersionItem.version, version.version)
         deletions.append(Delete(key_of_item(item), same))
         if version.number in skill.versions:
-            place = keys.skill_version(workspace, *skill.identity, version.number)
-            there = {VersionItem.workspace.attr_name: VersionItem.workspace.raw(workspace)}
-            copies.append(item_at(place, item) | there)
+            copies.append(_version_copy(item, workspace))
     copy = item_at(keys.skill(workspace, *skill.identity), raw)
     deletion = Delete(key, _unchanged(skill))
     return VersionedMove(
@@ -240,6 +241,14 @@ def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:
 def _version_items(workspace: str, identity: SkillIdentity) -> list[Raw]:
     pk = keys.skill_version(workspace, *identity, 0).pk
     return list(table.query_all(pk, prefix=keys.skill_version_prefix()))
+
+
+def _version_copy(item: Raw, workspace: str) -> Raw:
+    """Returns the item of a version as it is to be stored in another workspace."""
+    version = VersionItem.of(item)
+    place = keys.skill_version(workspace, version.organization, version.name, version.number)
+    there = {VersionItem.workspace.attr_name: VersionItem.workspace.raw(workspace)}
+    return item_at(place, item) | there
 
 
 def _without(skill: Skill, places: Iterable[Key]) -> Skill:

@@ -2,12 +2,13 @@
 
 One transaction moves the entity's own item, and with it the items of its versions if they fit. Of
 an entity with more versions, these are copied first; the copies are ignored until the entity is
-there. After that transaction, versions that are left in the old workspace are only to be deleted.
+there. After that transaction, versions that are left in the old workspace are deleted; what
+requests have changed in them since they were copied gets into the copies first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mlcore.db import item_size
@@ -24,7 +25,7 @@ from mlcore.db.table import (
     table,
 )
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.base import Item
+from mlcore.models.base import Item, MetaItem
 from mlcore.optimistic_retry import WriteConflict
 
 if TYPE_CHECKING:  # webhooks move without these
@@ -86,12 +87,45 @@ def item_at(key: Key, item: Raw) -> Raw:
     return item | {attribute.attr_name: attribute.raw(value) for attribute, value in changed}
 
 
+def delete_left(items: Iterable[Raw], copy_of: Callable[[Raw], Raw]) -> None:
+    """Deletes the items of versions that are left in the old workspace after the entity was marked
+    as moved. A version that a request has changed since it was copied replaces its copy, unless
+    the copy was changed as often. May be killed anywhere and repeated.
+
+    Args:
+        copy_of: returns the item of a version as it is to be stored in the other workspace.
+
+    Raises:
+        WriteConflict: a version or its copy was changed since it was read.
+    """
+    most, most_bytes = OPERATIONS // 2, item_size.TRANSACTION_BYTES // 2
+    for batch in item_size.batches(items, most, most_bytes):
+        copies = list(map(copy_of, batch))
+        operations: list[Operation] = []
+        for item, copy, there in zip(
+            batch, copies, table.batch_get(list(map(key_of_item, copies))), strict=True
+        ):
+            operations.append(Delete(key_of_item(item), _unchanged(item)))
+            if there is not None and MetaItem.of(item).version > MetaItem.of(there).version:
+                operations.append(Put(copy, _unchanged(there)))
+        try:
+            table.transact(operations, new_ulid())
+        except TransactionFailed as failed:
+            raise WriteConflict from failed
+
+
+def _unchanged(version: Raw) -> ConditionExpression:
+    condition = ConditionExpression()
+    condition.require_equal(MetaItem.version, MetaItem.of(version).version)
+    return condition
+
+
 def execute(move: VersionedMove, is_copy_of: Callable[[Raw], bool]) -> bool:
     """Moves an entity with its versions. Returns whether items of it are left in the old workspace,
     which are to be deleted: it has very many versions, or release 0.1.0 has copied it before.
 
-    A change that a request makes at the same time is not lost, except one of a version beyond the
-    first ninety or so.
+    A change that a request makes at the same time is not lost if :func:`delete_left` deletes the
+    versions that are left.
 
     Args:
         is_copy_of: whether an item of the other workspace is a copy of this entity.
