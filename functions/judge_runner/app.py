@@ -50,6 +50,11 @@ from mlcore.repos.evaluation import jobs
 _MAX_ATTEMPTS: Final = 3
 """At this delivery of its message, or a later one, an unexpected error makes the job fail
 permanently."""
+_MAX_BUSY_ATTEMPTS: Final = 15
+"""The same for an error of the table or of another service that will pass: about five minutes. SQS
+gives a message up after its 20th delivery."""
+_DEAD_SECONDS: Final = 30.0
+"""A message whose call died comes again so long after the call would have been out of time."""
 _PAUSE_SECONDS: Final = 20.0
 _STORING_SECONDS: Final = 0.1
 """Time that a request usually needs at most to store a job whose message it has sent."""
@@ -116,6 +121,8 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
                 _postpone(record["receiptHandle"], _EARLY_SECONDS)
                 return False
         else:
+            # The queue's visibility timeout is as long as most jobs may take.
+            _postpone(record["receiptHandle"], remaining() / 1000 + _DEAD_SECONDS)
             _run_job(job, int(record["attributes"]["ApproximateReceiveCount"]), remaining)
     except ServerStopping:
         return False
@@ -197,7 +204,7 @@ def _attempt(work: JobExecution, attempt: int) -> None:
         # Limits and budgets of the gateway are other errors (GatewayCallFailed, JobThrottled).
         is_passing = isinstance(error, TemporarilyUnavailable | RequestLimitExceeded)
         is_final = isinstance(error, MlflowError) and not is_passing
-        if not is_final and attempt < _MAX_ATTEMPTS:
+        if not is_final and attempt < (_MAX_BUSY_ATTEMPTS if is_passing else _MAX_ATTEMPTS):
             work.pause()
             raise
         if not is_final:

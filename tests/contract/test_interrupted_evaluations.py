@@ -122,3 +122,46 @@ def test_a_run_that_is_killed_while_its_job_ends_stays_killed(
     assert world.work() == []
     info = world.api.get("runs/get", run_id=run_id)["run"]["info"]
     assert (info["status"], info["end_time"]) == ("KILLED", 7)
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_the_message_of_a_killed_worker_comes_again_before_its_job_has_timed_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue itself hides a received message for an hour, which most jobs may take."""
+
+    def die(_chat: Any) -> Any:
+        raise Killed
+
+    job_id, run_id = evaluate(world, [world.trace("q", "a")])
+    [message] = world.queue.waiting
+    with monkeypatch.context() as patch:
+        patch.setattr(world.model, "said", die)
+        with pytest.raises(Killed):
+            world.work(milliseconds=600_000)
+    [hidden_seconds] = world.queue.postponed
+    assert 600 < hidden_seconds < 660
+    world.queue.waiting = [message]
+    again = ids.now_ms() + int(hidden_seconds * 1000)
+    monkeypatch.setattr(ids, "now_ms", lambda: again)
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+    assert world.api.get("runs/get", run_id=run_id)["run"]["info"]["status"] == "FINISHED"
+
+
+def test_a_table_that_is_busy_for_minutes_ends_no_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: Any) -> None:
+        raise TemporarilyUnavailable("The table is busy.")
+
+    job_id, _ = evaluate(world, [world.trace("q", "a")])
+    with monkeypatch.context() as patch:
+        patch.setattr(trace_scoring, "load_traces", busy)
+        for _ in range(14):
+            assert len(world.work()) == 1
+    assert world.work() == []
+    assert world.job(job_id)["status"] == "SUCCEEDED"

@@ -193,7 +193,7 @@ def test_the_cost_is_told_and_foretold(world: World, monkeypatch: pytest.MonkeyP
     traces = filled(world, 20)
     job_id, _ = evaluate(world, traces, JUDGE)
     assert world.job(job_id)["status_details"] is None, "nothing is known before the first answer"
-    assert world.work(context=Call(7)) == []
+    assert world.work(context=Call(8)) == []
     for path in (f"jobs/{job_id}", f"mlflow/jobs/{job_id}"):
         status_details = ask("GET", path).body["status_details"]
         assert status_details == {
