@@ -147,24 +147,49 @@ def test_a_search_costs_what_it_finds(experiments: dict[int, str], filter_string
     assert cost.read_units <= MANY // 10 + 100
 
 
-def test_the_newest_traces_of_many_experiments(store: Store) -> None:
-    """Round trips do not grow with experiments, and each trace is read once."""
-    count = 30
-    owners = [store.api.new_experiment(f"of many {number}") for number in range(count)]
-    for number in range(2 * count):
+@pytest.fixture(scope="module")
+def small(shared_store: Store) -> list[str]:
+    """Thirty experiments with two traces each; one in three traces is called Needle."""
+    made = [shared_store.api.new_experiment(f"of many {number}") for number in range(30)]
+    for number in range(60):
+        tags = {"mlflow.traceName": "haystack" if number % 3 else "Needle"}
         time = f"2023-11-14T22:13:{number:02}.000Z"
-        body = start(owners[number % count], f"tr-{number:032x}", request_time=time, state="OK")
+        body = start(made[number % 30], trace_id(7, number), request_time=time, tags=tags)
         tell("POST", "3.0/traces", body)
+    return made
+
+
+def test_the_newest_traces_of_many_experiments(small: list[str]) -> None:
+    """Round trips do not grow with experiments, and each trace is read once."""
     found: dict[int, tuple[list[str], Measurement]] = {}
-    for searched in (2, count):
+    for searched in (2, 30):
         with table.measure() as cost:
             records = traces_by_time.newest_first(
-                owners[:searched], "default", traces_by_time.Window(), None, 10
+                small[:searched], "default", traces_by_time.Window(), None, 10
             )
             found[searched] = [record.item.trace_id for record in records], cost
-    ids, cost = found[count]
-    assert ids == [f"tr-{number:032x}" for number in reversed(range(2 * count))]
+    ids, cost = found[30]
+    assert ids == [trace_id(7, number) for number in reversed(range(60))]
     assert found[2][1].round_trips == 2
     assert cost.round_trips == 3
     # Each: experiment, page of keys, and two traces of a strongly consistent read.
-    assert cost.read_units <= 4 * count
+    assert cost.read_units <= 4 * 30
+
+
+@pytest.mark.parametrize("order", [(), ("name ASC",)])
+def test_a_filter_over_many_experiments(small: list[str], order: tuple[str, ...]) -> None:
+    """As many round trips for thirty experiments as for three, also if no index helps."""
+    trips = set()
+    for searched in (3, 30):
+        locations = [
+            {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": each}}
+            for each in small[:searched]
+        ]
+        wanted = {"filter": "tags.`mlflow.traceName` LIKE '%eedl%'", "order_by": list(order)}
+        answer = tell("POST", "3.0/traces/search", {"locations": locations, **wanted})
+        cost = capacity.last_measurement()
+        assert cost is not None
+        trips.add(cost.round_trips)
+        named = {trace_id(7, number) for number in range(0, 60, 3) if number % 30 < searched}
+        assert {trace["trace_id"] for trace in answer["traces"]} == named
+    assert len(trips) == 1, trips

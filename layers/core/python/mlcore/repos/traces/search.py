@@ -42,6 +42,7 @@ from mlcore.repos.traces import marked_traces, trace_candidates, traces
 from mlcore.repos.traces import traces_by_time as trace_pages
 from mlcore.repos.traces.condition_tests import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
+from mlcore.repos.traces.read_ahead import READ_TOGETHER, ReadAhead
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.repos.traces.traces_by_time import BY_TIME, Through, Window
 from mlcore.search import trace_match, trace_plan
@@ -57,7 +58,6 @@ SMALL_TRACES = 300
 filter names traces by id."""
 STREAMED_TRACES = 3_000
 """Traces read in an index's order before the filter counts as too selective for it."""
-READ_TOGETHER = 1_000
 CHECKED_TOGETHER = 50
 """Traces whose spans, or sessions' assessments, are read in parallel."""
 T = TypeVar("T")
@@ -113,9 +113,11 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
     rows: list[Row] = []
     conditions = Conditions(condition, links, experiment_ids, workspace)
     owners = _owners(accesses, len(searched))
+    small = [listing for each in searched if (listing := listings[each.experiment_id]).done]
+    ahead = ReadAhead(listing.candidate_keys() for listing in small)
     for experiment in searched:
         experiment_id = experiment.experiment_id
-        search = _Search(experiment, query, conditions, through, window)
+        search = _Search(experiment, query, conditions, through, window, ahead)
         candidates = [
             candidate
             for access in _within(experiment_id, accesses, owners)
@@ -242,7 +244,9 @@ class _Search:
         conditions: Conditions,
         through: Through,
         window: Window,
+        ahead: ReadAhead,
     ) -> None:
+        self._ahead = ahead
         self._experiment = experiment
         self._query = query
         self._conditions = conditions
@@ -325,7 +329,7 @@ class _Search:
     def _matching_rows(self, how: str, places: Sequence[ItemKey], entries: int = 0) -> list[Row]:
         rows: list[Row] = []
         for at in range(0, len(places), READ_TOGETHER):
-            items = table.batch_get(places[at : at + READ_TOGETHER])
+            items = self._ahead.batch_get(places[at : at + READ_TOGETHER])
             rows = self._first_with(
                 rows, [traces.of_item(item, self._experiment) for item in items if item is not None]
             )
