@@ -71,7 +71,6 @@ def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[A
                 errors.ResourceDoesNotExist,
                 errors.InvalidParameterValue,
                 errors.TemporarilyUnavailable,
-                errors.RequestLimitExceeded,
             ) as error:
                 print(f"experiment {experiment}: {error.message}", file=sys.stderr)
                 yield None

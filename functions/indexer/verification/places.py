@@ -8,12 +8,13 @@ an experiment to another workspace could leave logged models behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from indexer import run_scan
 from indexer.verification import expected_items
 from indexer.verification.expected_items import ItemDifference
-from mlcore import optimistic_retry
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Update
 from mlcore.db.keys import Key
@@ -31,7 +32,6 @@ from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run, RunReference
-from mlcore.optimistic_retry import WriteConflict
 
 TOGETHER = 100
 """Number of references that are read in one request."""
@@ -45,24 +45,15 @@ def differences(experiment_id: str) -> list[ItemDifference]:
 
 def repair(experiment_id: str) -> list[ItemDifference]:
     """Puts missing references of an experiment's runs back, and writes the experiment's workspace
-    to its logged models. Returns what was wrong.
-
-    Raises:
-        RequestLimitExceeded: the items changed during each of many attempts.
-    """
-    found: dict[Key, ItemDifference] = {}
-
-    def attempt(read: Callable[[str], Iterator[ItemDifference]]) -> None:
-        for difference in read(experiment_id):
-            found.setdefault(difference.key, difference)
-            try:
-                table.transact(_repairing(experiment_id, difference), new_ulid())
-            except TransactionFailed as failed:
-                raise WriteConflict from failed
-
-    optimistic_retry.retry_on_conflict("run", lambda: attempt(_references))
-    optimistic_retry.retry_on_conflict("model", lambda: attempt(_models))
-    return list(found.values())
+    to its logged models. Returns what was wrong and is repaired."""
+    repaired = []
+    for difference in chain(_references(experiment_id), _models(experiment_id)):
+        # If it fails, nothing is to be repaired: the run or model was removed, the reference is
+        # back, or the experiment has moved, which names the workspace of its models.
+        with contextlib.suppress(TransactionFailed):
+            table.transact(_repairing(experiment_id, difference), new_ulid())
+            repaired.append(difference)
+    return repaired
 
 
 def _references(experiment_id: str) -> Iterator[ItemDifference]:

@@ -158,7 +158,6 @@ def reindex(experiment_id: str) -> RebuildReport:
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
         TemporarilyUnavailable: a run changed faster than it could be repaired.
-        RequestLimitExceeded: what finds a run or logged model by its id did so.
     """
     before = _partition(experiment_id)
     fields = text_index_state.begin_rebuild(experiment_id)
