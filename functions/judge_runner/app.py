@@ -41,7 +41,12 @@ from mlcore.entities.evaluation.jobs import (
     deadline,
 )
 from mlcore.entities.gateway import SavedKeyModel
-from mlcore.errors import MlflowError, RequestLimitExceeded, TemporarilyUnavailable
+from mlcore.errors import (
+    InternalError,
+    MlflowError,
+    RequestLimitExceeded,
+    TemporarilyUnavailable,
+)
 from mlcore.job_queue import JobMessage
 from mlcore.judges.judge_model import Complete
 from mlcore.observability import logger
@@ -53,6 +58,8 @@ permanently."""
 _MAX_BUSY_ATTEMPTS: Final = 15
 """The same for an error of the table or of another service that will pass: about five minutes. SQS
 gives a message up after its 20th delivery."""
+_MAX_DEATHS: Final = 8
+"""After so many calls that died, a job is not tried again: its traces may take too much memory."""
 _DEAD_SECONDS: Final = 30.0
 """A message whose call died comes again so long after the call would have been out of time."""
 _PAUSE_SECONDS: Final = 20.0
@@ -186,6 +193,8 @@ def _end_unfinished_run(job: Job) -> None:
 def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
+        if job.retry_count >= _MAX_DEATHS:
+            raise InternalError("The job was interrupted too often.")
         work.rights.check()
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)

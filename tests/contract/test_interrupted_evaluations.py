@@ -165,3 +165,29 @@ def test_a_table_that_is_busy_for_minutes_ends_no_job(
             assert len(world.work()) == 1
     assert world.work() == []
     assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_job_that_kills_each_worker_ends_as_failed_with_its_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In time: before SQS gives its message up, and nobody could end the run any more."""
+
+    def die(_chat: Any) -> Any:
+        raise Killed
+
+    job_id, run_id = evaluate(world, [world.trace("q", "a")])
+    [message] = world.queue.waiting
+    start = ids.now_ms()
+    world.model.said = die
+    for delivery in range(1, 20):
+        world.queue.waiting = [message._replace(receives=delivery - 1)]
+        now = start + delivery * (job_execution.LEASE_MS + 1)
+        monkeypatch.setattr(ids, "now_ms", lambda now=now: now)
+        try:
+            assert world.work() == []
+        except Killed:
+            continue
+        break
+    assert 5 < delivery < 12
+    assert world.job(job_id)["status"] == "FAILED"
+    assert world.api.get("runs/get", run_id=run_id)["run"]["info"]["status"] == "FAILED"
