@@ -15,6 +15,9 @@ from mlcore.wire import times
 
 _MODEL: Final = "gpt-4o-mini"
 _MINUTE_MS: Final = 60_000
+_INFO: Final = 20
+_ERROR: Final = 40
+"""MLflow's levels of spans, by which its web UI filters them."""
 _BY_HAND: Final = {"source_type": "HUMAN", "source_id": "ann@bicycles.example"}
 _BY_JUDGE: Final = {"source_type": "LLM_JUDGE", "source_id": "mlflow-demo-judge"}
 
@@ -175,8 +178,14 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
             "startTimeUnixNano": str((began + start) * 1_000_000),
             "endTimeUnixNano": str((began + end) * 1_000_000),
             "attributes": [
-                {"key": key, "value": {"stringValue": json.dumps(value, ensure_ascii=False)}}
-                for key, value in attributes.items()
+                {
+                    "key": reserved_tags.SPAN_LOG_LEVEL,
+                    "value": {"intValue": str(_ERROR if failed else _INFO)},
+                },
+                *(
+                    {"key": key, "value": {"stringValue": json.dumps(value, ensure_ascii=False)}}
+                    for key, value in attributes.items()
+                ),
             ],
             "status": {"code": 1},
             **({"parentSpanId": root} if span_id != root else {}),

@@ -71,6 +71,7 @@ def said_span(number: int = 1, parent: int | None = None) -> dict[str, Any]:
         mlflow__llm__model=json.dumps("gpt-4o"),
         mlflow__llm__provider=json.dumps("openai"),
         mlflow__chat__tokenUsage=json.dumps({**USAGE, SAID: 1, "note": SAID}),
+        mlflow__spanLogLevel=20,
         mlflow__chat__tools=json.dumps([{"function": {"description": SAID}}]),
         mlflow__traceTag__note=SAID,
         user__id=SAID,
@@ -104,6 +105,7 @@ def test_spans(store: Store, files: Path, experiment: str) -> None:
     for made in trace["spans"]:
         kept = {entry["key"]: entry["value"] for entry in made["attributes"]}
         assert kept["mlflow.spanType"] == {"string_value": "CHAT_MODEL"}
+        assert kept["mlflow.spanLogLevel"] == {"int_value": 20}
         assert kept["mlflow.llm.model"] == {"string_value": "gpt-4o"}
         assert "mlflow.llm.cost" in kept, "costs are computed of what stays"
 

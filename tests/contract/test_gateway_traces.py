@@ -34,10 +34,20 @@ from tests.contract.gateway_world import (
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
 from tests.contract.trace_calls import infos
-from tests.doubles.providers import Provider, anthropic, failing, gemini, openai, saying, serving
+from tests.doubles.providers import (
+    Provider,
+    Told,
+    anthropic,
+    failing,
+    gemini,
+    openai,
+    saying,
+    serving,
+)
 
 Json = dict[str, Any]
 
+DEBUG, INFO, ERROR = 10, 20, 40
 SAID: list[Json] = [{"role": "user", "content": "hello there"}]
 
 
@@ -124,7 +134,19 @@ def test_a_call_is_a_trace(experiment: str, provider: Provider) -> None:
         "UNKNOWN",
         "LLM",
     )
+    assert attempt_attributes["method"] == "chat"
+    levels = [span["attributes"]["mlflow.spanLogLevel"] for span in (root, attempt)]
+    assert levels == [DEBUG, INFO]
+    assert metadata["mlflow.trace_schema.version"] == "3"
     assert "Basic x" not in str(spans_of(info))
+
+
+def test_the_ui_finds_a_failed_call_by_its_level(experiment: str, provider: Provider) -> None:
+    provider.answer = lambda request: Told(422, {"error": {"message": "no"}})
+    assert post("mlflow/v1/chat/completions", {"model": "chat", "messages": SAID})[0] == 422
+    (info,) = infos(experiment)
+    levels = [span["attributes"]["mlflow.spanLogLevel"] for span in spans_of(info)]
+    assert levels == [ERROR, ERROR]
 
 
 def test_usage_is_counted_as_the_pages_count_it(experiment: str) -> None:
@@ -193,7 +215,9 @@ def test_a_stream_is_kept_whole(
     assert info["trace_metadata"]["mlflow.gateway.requestType"] == kind
     usage = json.loads(info["trace_metadata"]["mlflow.trace.tokenUsage"])
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] >= 10
-    attributes = spans_of(info)[0]["attributes"]
+    attributes, attempted = (span["attributes"] for span in spans_of(info))
+    called = ("chat_stream", True) if kind == "unified/chat" else (None, None)
+    assert (attempted.get("method"), attempted.get("streaming")) == called
     answer = attributes["mlflow.spanOutputs"]
     for step in steps:
         answer = answer[step]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import SpanLogLevel
 
 from tests.servers import ADMIN, start_product, stopped
 
@@ -54,6 +55,7 @@ def counts(client: MlflowClient) -> dict[str, Any]:
     return {
         "traces": sorted(trace.info.trace_id for trace in traces),
         "spans": sum(len(trace.data.spans) for trace in traces),
+        "levels": {span.log_level for trace in traces for span in trace.data.spans},
         "sessions": len({trace.info.trace_metadata["mlflow.trace.session"] for trace in traces}),
         "costs": sum("mlflow.trace.cost" in trace.info.trace_metadata for trace in traces),
         "assessments": sum(len(trace.info.assessments) for trace in traces),
@@ -98,6 +100,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert rest["features_generated"] == [part for part in PARTS if part != "prompts"]
         assert time.monotonic() - began < 29, "API Gateway waits no longer"
         whole = counts(client)
+        assert whole["levels"] == {SpanLogLevel.INFO, SpanLogLevel.ERROR}
         assert (len(whole["traces"]), whole["sessions"], whole["costs"]) == (9, 5, 8)
         assert (whole["assessments"], len(whole["runs"]), whole["points"]) == (27, 6, 40)
         assert (whole["champion"], whole["prompt"], whole["datasets"]) == ("2", 3, 1)

@@ -34,11 +34,13 @@ TRACE_LOCATIONS: Final = (ARTIFACT_LOCATION, SPANS_LOCATION, ARCHIVE_LOCATION, A
 """Tags that only the server sets: they say where a trace's files and spans are."""
 
 TRACE_FINALIZED: Final = "mlflow.trace.infoFinalized"
+TRACE_SCHEMA: Final = "mlflow.trace_schema.version"
 TRACE_SIZE_STATS: Final = "mlflow.trace.sizeStats"
 
 SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
 SPAN_COST: Final = "mlflow.llm.cost"
 SPAN_TYPE: Final = "mlflow.spanType"
+SPAN_LOG_LEVEL: Final = "mlflow.spanLogLevel"
 SPAN_INPUTS: Final = "mlflow.spanInputs"
 SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
 SPAN_TOKEN_USAGE: Final = "mlflow.chat.tokenUsage"  # noqa: S105 -- no secret

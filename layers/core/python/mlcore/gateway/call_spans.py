@@ -32,6 +32,11 @@ LLM: Final = "LLM"
 GUARDRAIL: Final = "GUARDRAIL"
 EVALUATOR: Final = "EVALUATOR"
 
+_DEBUG: Final = 10
+_INFO: Final = 20
+_ERROR: Final = 40
+"""MLflow's levels of spans, by which its web UI filters them."""
+
 
 class Span:
     """A timed step of a call of MLflow's AI gateway. It becomes a span of the call's trace."""
@@ -88,12 +93,19 @@ class Span:
                 return model if isinstance(model, str) else None
         return None
 
+    def _log_level(self) -> int:
+        """Returns the level that MLflow's client gives to such a span."""
+        if self.error is not None:
+            return _ERROR
+        return _INFO if self.attributes[reserved_tags.SPAN_TYPE] == LLM else _DEBUG
+
     def to_stored(
         self, trace_number: int, trace_id: str, redactors: Iterable[CredentialRedactor]
     ) -> StoredSpan:
         attributes = dict(self.attributes)
         if reserved_tags.SPAN_MODEL not in attributes and (name := self._named_in_content()):
             attributes[reserved_tags.SPAN_MODEL] = name
+        attributes[reserved_tags.SPAN_LOG_LEVEL] = self._log_level()
         texts = {name: json_text(value) for name, value in attributes.items()}
         for redactor in redactors:
             texts = {name: redactor.json_text(text) for name, text in texts.items()}
@@ -186,15 +198,20 @@ class Recording:
             yield span
 
     @contextmanager
-    def attempt(self, provider: Provider) -> Iterator[Span]:
+    def attempt(self, provider: Provider, *, is_streamed: bool = False) -> Iterator[Span]:
         """Records a span around one request to a model. A GatewayCallFailed raised inside is raised
-        again without the model's credentials in its texts."""
+        again without the model's credentials in its texts.
+
+        Args:
+            is_streamed: whether the answer is asked for as a stream.
+        """
         model = provider.model
         with self.span(f"provider/{model.provider}/{model.name}", LLM) as span:
             span.model = model
             span.attributes |= {
                 reserved_tags.SPAN_PROVIDER: model.provider,
                 reserved_tags.SPAN_MODEL: model.name,
+                **self._method(is_streamed),
             }
             try:
                 self._redactors.append(provider.credential_redactor)
@@ -203,6 +220,16 @@ class Recording:
                 raise _redacted(error, provider.credential_redactor) from None
             finally:
                 span.add_total()
+
+    def _method(self, is_streamed: bool) -> dict[str, Any]:
+        """Returns the attributes that say which method of MLflow's providers is called; none if the
+        request goes to the provider as it is."""
+        form, _, method = self.request_type.partition("/")
+        if form != "unified":
+            return {}
+        if is_streamed:
+            return {"method": f"{method}_stream", "streaming": True}
+        return {"method": method}
 
 
 def _redacted(error: GatewayCallFailed, redactor: CredentialRedactor) -> GatewayCallFailed:

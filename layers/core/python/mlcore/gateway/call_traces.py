@@ -15,6 +15,8 @@ ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
 REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
 CALLER: Final = reserved_tags.GATEWAY_CALLER
 USERNAME: Final = reserved_tags.GATEWAY_USERNAME
+_SCHEMA_VERSION: Final = "3"
+"""That of MLflow's clients since 3.0."""
 
 
 def write(record: Recording) -> None:
@@ -52,6 +54,7 @@ def _write_to_experiment(record: Recording) -> bool:
     )
     packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
     metadata = {
+        reserved_tags.TRACE_SCHEMA: _SCHEMA_VERSION,
         ENDPOINT_ID: record.endpoint.endpoint_id,
         REQUEST_TYPE: record.request_type,
         CALLER: record.caller.program,

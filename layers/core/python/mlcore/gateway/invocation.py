@@ -201,7 +201,7 @@ class Invocation:
 
         def attempt(provider: Provider) -> Generator[Any]:
             self._prepare(provider)
-            with self.record.attempt(provider) as span:
+            with self.record.attempt(provider, is_streamed=True) as span:
                 span.named_models = named_models or ()
                 events = 0
                 try:

@@ -76,10 +76,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _number(value: Any) -> Any:
+    return value if _is_number(value) else None
+
+
 _Form = Callable[[Any], Any]
 _ATTRIBUTES: Final[Mapping[str, _Form]] = {
     reserved_tags.SPAN_TRACE_ID: word,
     reserved_tags.SPAN_TYPE: word,
+    reserved_tags.SPAN_LOG_LEVEL: _number,
     "session.id": word,
     "gen_ai.conversation.id": word,
     reserved_tags.SPAN_MODEL: word,
@@ -93,7 +98,7 @@ _WORDS: Final = (
     reserved_tags.TRACE_SESSION,
     reserved_tags.SOURCE_RUN,
     reserved_tags.MODEL_ID,
-    "mlflow.trace_schema.version",
+    reserved_tags.TRACE_SCHEMA,
     reserved_tags.TRACE_FINALIZED,
     "mlflow.trace.sizeBytes",
     reserved_tags.GATEWAY_ENDPOINT,
