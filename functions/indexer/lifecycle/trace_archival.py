@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -146,11 +146,6 @@ class _Pass:
             is_blocked = is_blocked or ArchivalOutcome.LATER in outcomes
             if page and not is_blocked:
                 position = max(trace.item.request_time for trace in page)
-            _remove_files(
-                trace
-                for trace, outcome in zip(page, outcomes, strict=True)
-                if outcome is ArchivalOutcome.REMOVED
-            )
             if monotonic() >= end:
                 is_interrupted = True
                 break
@@ -175,25 +170,21 @@ def _archive(trace: StoredTrace) -> ArchivalOutcome:
     """Archives a trace. If that fails, a later pass tries again. It fails, for example, while the
     experiment's partition is full (10 GB): then other traces must be archived first."""
     try:
-        return archival.archive(trace)
+        outcome = archival.archive(trace)
+        if outcome is ArchivalOutcome.REMOVED:
+            _remove_files(trace)  # at once: no later pass would find the trace
+        return outcome
     except Exception:  # any error: the other traces must still be archived
         logger.exception("a trace could not be archived", extra={"trace": trace.trace_id})
         return ArchivalOutcome.LATER
 
 
-def _remove_files(removed: Iterable[StoredTrace]) -> None:
-    """Sends messages to the file remover about the files that were written for traces which were
+def _remove_files(removed: StoredTrace) -> None:
+    """Sends a message to the file remover about the files that were written for a trace which was
     deleted meanwhile, except those that belong to a new trace with the same id."""
-    before = now_ms() + CLOCKS_MS
-    removals = [
-        Removal(
-            owner.workspace,
-            before,
-            span_packs.archive_folder(owner),
-            span_packs.locations(owner),
-        )
-        for owner in map(archival.owner_of, removed)
-    ]
+    owner = archival.owner_of(removed)
     queue = os.environ.get(QUEUE)
-    if queue and removals:
-        file_removal_queue.send(queue, removals)
+    if queue:
+        folder, kept = span_packs.archive_folder(owner), span_packs.locations(owner)
+        removal = Removal(owner.workspace, now_ms() + CLOCKS_MS, folder, kept)
+        file_removal_queue.send(queue, [removal])
