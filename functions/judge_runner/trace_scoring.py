@@ -11,8 +11,8 @@ from judge_runner import assessing, scorer_source_check, scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
-from mlcore.entities.evaluation.jobs import Job
-from mlcore.entities.traces import Assessment
+from mlcore.entities.evaluation.jobs import ONLINE_SCORING, Job
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.judges import trace_content
 from mlcore.judges.judge_model import Complete
 from mlcore.judges.trace_content import Subject
@@ -56,7 +56,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         session = [trace_content.read(each) for each in stored]
         check_session(session)
         first = trace_content.chronological(session)[0]
-        made = assessing.existing_assessments(task, first.trace) or functions.session(session)
+        made = _existing(work.job, task, first.trace) or functions.session(session)
         by_id = {each.trace_id: each for each in stored}
         _record(work, by_id[first.trace_id], made, write)
     else:
@@ -64,11 +64,21 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         def assess(trace: StoredTrace) -> None:
             work.check()
             subject = trace_content.read(trace)
-            made = assessing.existing_assessments(task, subject.trace) or functions.trace(subject)
+            made = _existing(work.job, task, subject.trace) or functions.trace(subject)
             _record(work, trace, made, write)
 
         run_in_parallel(assess, [each for each in stored if each.trace_id not in work.results])
     return dict(work.results)
+
+
+def _existing(job: Job, task: Task, trace: Trace) -> list[Assessment]:
+    """Returns the assessments of a trace that the task has made already. For online scoring reads
+    the trace again: an interrupted sweep makes further jobs with the same task, which may run at
+    the same time."""
+    if job.name == ONLINE_SCORING:
+        current = traces.find(trace.trace_id, job.workspace)
+        trace = trace if current is None else traces.entity(current)
+    return assessing.existing_assessments(task, trace)
 
 
 def load_traces(job: Job) -> list[StoredTrace]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import judge_runner.app
-from judge_runner import online_scoring
+from judge_runner import online_scoring, trace_scoring
 from mlcore import errors, ids
 from mlcore.gateway import chats
 from mlcore.repos.evaluation import online_scorers
@@ -113,6 +113,42 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     )
     gone = ask("GET", "mlflow/scorers/online-configs", scorer_ids=[scorer_id]).body["configs"]
     assert gone == []
+
+
+@pytest.mark.parametrize("text", [BOTH, "Is {{ conversation }} polite?"])
+def test_jobs_of_a_repeated_sweep_that_run_at_once_ask_little_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    """The second job does everything while the first one waits for its first answer."""
+    monkeypatch.setenv(online_scoring.BUFFER_SECONDS, "0")
+    monkeypatch.setattr(trace_scoring, "PARALLEL_CALLS", 1)
+    now = ids.now_ms()
+    monkeypatch.setattr(trace_calls, "START", (now + 30_000) * 1_000_000)
+    registered(world, judge(text, "all"), monkeypatch, tmp_path)
+    set_online(world, "all", 1.0)
+    traces = [
+        world.trace("q", "a", f"s-{number}", mlflow__trace__session=f"s-{number}")
+        for number in range(3)
+    ]
+    monkeypatch.setattr(ids, "now_ms", lambda: now + 60_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(online_scorers, "set_progress", lambda *_: None)
+        judge_runner.app.handler({"source": "schedule"}, Context())
+    first, world.queue.waiting = world.queue.waiting, []
+    judge_runner.app.handler({"source": "schedule"}, Context())
+    second, world.queue.waiting = world.queue.waiting, first
+
+    def answer(_chat: Json) -> Json:
+        if len(world.model.asked) == 1:
+            world.queue.waiting = second
+            assert world.work() == []
+        return {"result": "yes", "rationale": ""}
+
+    world.model.said = answer
+    assert world.work() == []
+    assert len(world.model.asked) == 1 + len(traces)
+    for trace in traces:
+        assert [each["assessment_name"] for each in assessments(trace)] == ["all"]
 
 
 def test_the_calls_of_judges_are_not_judged(
