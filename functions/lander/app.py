@@ -3,10 +3,10 @@ tables reads. Each stream batch becomes an object about runs, one about traces a
 entities, each only if something of its kind changed. Their names follow from the batch.
 
 Metric points are copied from the stream, because the table's metric batches are packed later.
-Points of a refused request are left out if the same stream batch shows the refusal. Of experiments,
-runs, traces and other entities the ids of the changed ones are written (of traces also times), not
-their content. A stream batch whose object cannot be written fails as a whole and is delivered
-again.
+Points of a refused request are left out if the same stream batch shows the refusal; a later batch
+that shows it names them, so that the publisher removes them. Of experiments, runs, traces and other
+entities the ids of the changed ones are written (of traces also times), not their content. A stream
+batch whose object cannot be written fails as a whole and is delivered again.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def land(records: Sequence[Record], shard: str) -> None:
     """By key and time: a batch may be written again after a rewind removed its points."""
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
+    refused: list[PointRow] = []
     for record in records:
         change = record["dynamodb"]
         image: Raw = change.get("NewImage") or change.get("OldImage") or {}
@@ -80,7 +81,8 @@ def land(records: Sequence[Record], shard: str) -> None:
             runs.add(keys.run_of(key))
         elif kind == _METRIC_BATCH and "NewImage" in change:
             if metric_history.is_refused(image):
-                batches.pop(key, None)
+                if batches.pop(key, None) is None:
+                    refused += _points(key, change.get("OldImage") or {})
             else:
                 time = Item.of(image).updated_at or 0
                 batches.setdefault(key, {}).setdefault(time, image)
@@ -92,10 +94,9 @@ def land(records: Sequence[Record], shard: str) -> None:
     ]
     numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
     name = landing_objects.name_of(shard, numbers[0], numbers[-1])
-    if points or experiments or runs:
-        landing_objects.put(
-            name, landing_objects.encode(distinct(points), Changed(experiments, runs))
-        )
+    if points or experiments or runs or refused:
+        changed = Changed(experiments, runs)
+        landing_objects.put(name, landing_objects.encode(distinct(points), changed, refused))
     trace_landing.put(name, traces)
     entity_landing.put(name, entities)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 from deltalake import DeltaTable
 
 from lander import app as lander
+from mlcore.entities.metrics import Metric
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import workspace_moves
+from mlcore.repos.runs.history import metric_history
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import backfill_landing, landing_objects, storage
 from mlcore.system_tables.landing_objects import Changed
@@ -342,3 +345,43 @@ def test_runs_come_back_with_an_experiment_whose_deletion_was_published_in_part(
     tables.follow()
     stage = store.api.run(deleted)["info"]["lifecycle_stage"]
     assert is_deleted() == {run: False, deleted: stage == "deleted"}
+
+
+@pytest.mark.parametrize("published_between", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 100])
+def test_points_of_a_refused_request_are_in_no_table(
+    store: Store, tables: Tables, batch_size: int, *, published_between: bool
+) -> None:
+    """Wherever the stream is cut. A point that an accepted request logged, too, stays."""
+    publisher = pytest.importorskip("mltables.publisher")
+    run_id = store.api.new_run()
+    before, after, never = (Metric("m", value, 1, 1) for value in (1.0, 2.0, 9.0))
+
+    def follow() -> None:
+        records = tables.stream.fresh()
+        for at in range(0, len(records), batch_size):
+            lander.handler({"Records": records[at : at + batch_size]}, None)
+        publisher.publish()
+
+    def log(point: Metric) -> None:
+        fields = {"key": point.key, "value": point.value, "timestamp": 1, "step": 1}
+        store.api.post("runs/log-metric", run_id=run_id, **fields)
+        time.sleep(0.002)  # batches have times in milliseconds
+
+    log(before)
+    if published_between:
+        follow()
+    (batch,) = metric_history.batches("0", run_id, [before, after, never])
+    metric_history.put([batch])
+    if published_between:
+        follow()
+        assert len(tables.rows("run_metrics_history")) == 3
+    metric_history.refuse(batch)
+    log(after)
+    follow()
+    rows = tables.rows("run_metrics_history")
+    assert sorted(row["metric_value"] for row in rows) == [1.0, 2.0]
+    (run,) = tables.rows("runs_latest")
+    (reach,) = run["aggregated_metrics"]
+    assert (reach["min_value"], reach["max_value"]) == (1.0, 2.0)
+    assert list(pytest.importorskip("mltables.verification").verify()) == []

@@ -14,6 +14,7 @@ from mlcore.system_tables import experiment_source, run_source
 from mltables import (
     history_publishing,
     metric_aggregates,
+    rewound_points,
     row_removal,
     run_publishing,
     run_staging,
@@ -111,6 +112,7 @@ class PublishStep:
                 SELECT run_id FROM part ANTI JOIN new_runs USING (run_id)
                 """
             )
+            rewound_points.add_refused(self._connection)
             appended += history_publishing.append_points(self._connection, self._history)
             files = run_publishing.load_published_runs(self._connection, self._runs)
             metric_aggregates.aggregate_metrics(

@@ -18,7 +18,7 @@ from mltables.snapshot import quoted
 
 _LINES: Final = (
     "{x: 'VARCHAR', r: 'VARCHAR', k: 'VARCHAR', s: 'BIGINT', t: 'BIGINT', v: 'VARCHAR', "
-    "i: 'BIGINT', d: 'VARCHAR'}"
+    "i: 'BIGINT', d: 'VARCHAR', f: 'VARCHAR'}"
 )
 _RUNS: Final = (
     "{run_id: 'VARCHAR', experiment_id: 'VARCHAR', workspace_id: 'VARCHAR', run_name: 'VARCHAR', "
@@ -37,11 +37,12 @@ _EXPERIMENTS: Final = (
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Creates DuckDB's temporary tables ``points`` (of metrics), ``touched`` (runs),
-    ``touched_experiments`` and ``changed_experiments`` from landing objects (files of changes to
-    publish). ``changed_experiments`` has the experiments whose own item was written,
-    ``touched_experiments`` also those with changed runs. A point that was inserted repeatedly is
-    one row, with its first and last time of insertion."""
+    """Creates DuckDB's temporary tables ``points`` (of metrics), ``refused`` (points whose requests
+    were refused after they had been written), ``touched`` (runs), ``touched_experiments`` and
+    ``changed_experiments`` from landing objects (files of changes to publish).
+    ``changed_experiments`` has the experiments whose own item was written, ``touched_experiments``
+    also those with changed runs. A point that was inserted repeatedly is one row, with its first
+    and last time of insertion."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing_objects.read(keys))
@@ -49,12 +50,16 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
         f"""
         CREATE OR REPLACE TEMP TABLE lines AS
         SELECT * FROM read_ndjson({quoted(str(path))}, columns={_LINES});
+        CREATE OR REPLACE TEMP TABLE refused AS
+        SELECT DISTINCT r AS run_id, f AS record_id, k AS metric_name, i AS insert_time
+        FROM lines WHERE f IS NOT NULL;
         CREATE OR REPLACE TEMP TABLE points AS
         SELECT d AS record_id, any_value(x) AS experiment_id, any_value(r) AS run_id,
                any_value(k) AS metric_name, any_value(s) AS metric_step,
                any_value(t) AS metric_time, any_value(v)::DOUBLE AS metric_value,
                min(i) AS insert_time, max(i) AS last_insert_time
-        FROM lines WHERE d IS NOT NULL GROUP BY d;
+        FROM lines ANTI JOIN refused ON d = record_id AND i = insert_time
+        WHERE d IS NOT NULL GROUP BY d;
         CREATE OR REPLACE TEMP TABLE touched AS
         SELECT DISTINCT x AS experiment_id, r AS run_id FROM lines WHERE r IS NOT NULL;
         CREATE OR REPLACE TEMP TABLE touched_experiments AS
@@ -130,7 +135,8 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
         CREATE OR REPLACE TEMP TABLE entries AS
         SELECT * FROM read_ndjson({quoted(str(entries))}, columns={_ENTRIES});
         CREATE OR REPLACE TEMP TABLE rewinds AS
-        SELECT * FROM read_ndjson({quoted(str(rewound))}, columns={_REWINDS});
+        SELECT *, NULL::VARCHAR AS record_id
+        FROM read_ndjson({quoted(str(rewound))}, columns={_REWINDS});
         CREATE OR REPLACE TEMP TABLE latest AS
         SELECT run_id, k AS metric_name, v::DOUBLE AS latest_value
         FROM entries WHERE kind = 'latest';

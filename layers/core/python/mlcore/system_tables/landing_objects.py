@@ -13,7 +13,8 @@ audit have shards of their own.
 A line about runs is a metric point (``PointRow`` with short field names), or names a changed
 experiment or run: ``{"x": experiment}`` or ``{"x": experiment, "r": run}``, whose current state the
 publisher reads from the table. So a line that is delivered twice, late or out of order has no
-further effect.
+further effect. A line that names a run may also have the record id (``f``), the metric (``k``) and
+the time of insertion (``i``) of a point whose request was refused after the point was written.
 """
 
 from __future__ import annotations
@@ -73,12 +74,25 @@ def name_of(shard: str, first: str, last: str) -> str:
     return f"{shard}/{first.zfill(40)}-{last.zfill(40)}"
 
 
-def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
+def encode(points: Iterable[PointRow], changed: Changed, refused: Iterable[PointRow] = ()) -> bytes:
     """Returns the content of a landing object about runs: compressed lines of JSON, one for each
-    metric point and for each changed experiment or run. Equal inputs give equal bytes."""
+    metric point, for each changed experiment or run, and for each point whose request was refused
+    after an earlier landing object had got the point. Equal inputs give equal bytes."""
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [
         json.dumps({"x": experiment_id, "r": run}) for experiment_id, run in sorted(changed.runs)
+    ]
+    lines += [
+        json.dumps(
+            {
+                "x": point.experiment_id,
+                "r": point.run_id,
+                "k": point.metric_name,
+                "i": point.insert_time,
+                "f": point.record_id,
+            }
+        )
+        for point in refused
     ]
     lines += [json.dumps(dict(zip(NAMES, point, strict=True))) for point in points]
     return compress(lines)
