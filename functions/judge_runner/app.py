@@ -122,9 +122,10 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
     details = {"job_id": message.job_id, "workspace": message.workspace}
     remaining: Callable[[], float] = context.get_remaining_time_in_millis
     try:
-        job = _find(message)
+        sent = int(record["attributes"].get("SentTimestamp", 0))
+        job = _find(message, sent)
         if job is None:
-            if jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
+            if jobs.may_be_stored_soon(message.job_id, sent, ids.now_ms()):
                 _postpone(record["receiptHandle"], _EARLY_SECONDS)
                 return False
         else:
@@ -144,11 +145,15 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
     return True
 
 
-def _find(message: JobMessage) -> Job | None:
+def _find(message: JobMessage, sent: int) -> Job | None:
     """Returns the job of a message; None if it does not exist. A message is sent just before its
-    job is stored, so a missing job with a new id is read once more after a moment."""
+    job is stored, so a missing job of a new message is read once more after a moment.
+
+    Args:
+        sent: when the message was sent, in ms since the epoch.
+    """
     job = jobs.find(message.workspace, message.job_id)
-    if job is None and jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
+    if job is None and jobs.may_be_stored_soon(message.job_id, sent, ids.now_ms()):
         time.sleep(_STORING_SECONDS)
         job = jobs.find(message.workspace, message.job_id)
     return job

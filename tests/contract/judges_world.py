@@ -11,7 +11,7 @@ import pytest
 
 import evaluation.app
 import judge_runner.app
-from mlcore import queues
+from mlcore import ids, queues
 from mlcore.errors import TemporarilyUnavailable
 from tests.contract import trace_calls
 from tests.contract.api import Answer, Api, called
@@ -34,6 +34,7 @@ class Put(NamedTuple):
     body: str
     receives: int = 0
     delay_seconds: int = 0
+    sent: int = 0
 
 
 class Queue:
@@ -48,7 +49,8 @@ class Queue:
         if self.broken:
             raise TemporarilyUnavailable("The queue cannot be reached.")
         self.waiting += [
-            Put(message.body, delay_seconds=message.delay_seconds) for message in messages
+            Put(message.body, delay_seconds=message.delay_seconds, sent=ids.now_ms())
+            for message in messages
         ]
 
     def postpone(self, _url: str, _handle: str, seconds: float) -> None:
@@ -132,7 +134,10 @@ class World:
                 "messageId": "m",
                 "receiptHandle": "h",
                 "body": put.body,
-                "attributes": {"ApproximateReceiveCount": str(put.receives)},
+                "attributes": {
+                    "ApproximateReceiveCount": str(put.receives),
+                    "SentTimestamp": str(put.sent),
+                },
             }
             try:
                 answer = judge_runner.app.handler(

@@ -13,7 +13,9 @@ import pytest
 from judge_runner import job_execution, trace_scoring
 from judge_runner.creator_rights import CreatorRights
 from mlcore import ids
+from mlcore.db.table import table
 from mlcore.errors import TemporarilyUnavailable
+from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import endings
 from mlcore.repos.traces import links
 from tests.contract.conftest import Store
@@ -191,3 +193,22 @@ def test_a_job_that_kills_each_worker_ends_as_failed_with_its_run(
     assert 5 < delivery < 12
     assert world.job(job_id)["status"] == "FAILED"
     assert world.api.get("runs/get", run_id=run_id)["run"]["info"]["status"] == "FAILED"
+
+
+def test_a_job_that_is_stored_long_after_its_id_was_made_is_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep makes the ids of all jobs first. While the table is busy, the message of a late one
+    arrives before the job is stored."""
+    done = world.job(world.invoke(JUDGE, [world.trace("q", "a")])[0])
+    assert world.work() == []
+    [former] = jobs.of_workspace("default")
+    assert former.job_id == done["job_id"]
+    late = jobs.new("default", former.name, former.params, 1)
+    minute_later = ids.now_ms() + 60_000
+    monkeypatch.setattr(ids, "now_ms", lambda: minute_later)
+    jobs.enqueue(late)
+    assert len(world.work()) == 1
+    table.put(*jobs.creation(late))
+    assert world.work() == []
+    assert world.job(late.job_id)["status"] == "SUCCEEDED"

@@ -25,8 +25,8 @@ from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 
 KEPT_SECONDS: Final = 30 * 24 * 3600
 _STORED_WITHIN_MS: Final = 40_000
-"""How long after the creation of its id a job may still be stored: a request ends within 30
-seconds."""
+"""How long after the creation of its id, or after its message was sent, a job may still be stored:
+a request ends within 30 seconds."""
 _ITEM_BYTES: Final = 390_000
 """Maximum size of a job's item; DynamoDB allows 400 KB."""
 
@@ -36,15 +36,20 @@ def new_id() -> str:
     return str(ULID().to_uuid())
 
 
-def may_be_stored_soon(job_id: str, now: int) -> bool:
+def may_be_stored_soon(job_id: str, sent: int, now: int) -> bool:
     """Whether a job that does not exist may still be stored, because a job is queued before it is
-    stored (:func:`enqueue`). True if its id, which contains its creation time, is younger than 40
-    seconds at ``now`` (ms since the epoch)."""
+    stored (:func:`enqueue`). True within 40 seconds after its id was made or its message sent.
+
+    Args:
+        sent: when its message was sent, in ms since the epoch. A sweep that submits many jobs makes
+            their ids long before.
+        now: the time, in ms since the epoch.
+    """
     try:
         made = ULID.from_uuid(UUID(job_id)).milliseconds
     except ValueError:
         return False
-    return now - made < _STORED_WITHIN_MS
+    return now - max(made, sent) < _STORED_WITHIN_MS
 
 
 def new(
