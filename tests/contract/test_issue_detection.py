@@ -18,6 +18,7 @@ from mlcore.repos.runs.core import runs
 from tests.contract.conftest import Store
 from tests.contract.issue_detection_world import Detections, five, kind_of, references
 from tests.contract.judges_world import ask, assessments
+from tests.contract.trace_calls import tell
 
 Json = dict[str, Any]
 
@@ -252,6 +253,36 @@ def test_a_detection_that_was_killed_reports_nothing_twice(
     assert world.run(begun["run_id"])["status"] == "FINISHED"
     assert len(world.model.asked) == 15
     assert call_count <= 15
+
+
+def test_a_trace_that_is_deleted_before_a_killed_detection_continues_leads_to_no_wrong_link(
+    world: Detections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first execution has created the issue of the only trace that crashed. Then that trace is
+    gone, and the other problem is the first one."""
+    traces = five(world)
+    begun = world.begin(traces)
+    create = reported_issues._create
+
+    def dying(*arguments: Any) -> Any:
+        create(*arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reported_issues, "_create", dying)
+        with pytest.raises(Killed):
+            world.work()
+    body = {"experiment_id": world.experiment, "request_ids": [traces[3]]}
+    tell("POST", "3.0/traces/delete-traces", body)
+    later = ids.now_ms() + job_execution.LEASE_MS + 1
+    monkeypatch.setattr(ids, "now_ms", lambda: later)
+    job_queue.send(JobMessage("default", begun["job_id"]))
+    assert world.work() == []
+    assert world.job(begun["job_id"])["status"] == "SUCCEEDED"
+    assert {each["name"]: each["trace_count"] for each in world.issues()} == {
+        "Answers say CRASH": 0,
+        "Answers say WRONG": 2,
+    }
 
 
 def test_progress_is_told_by_stages(world: Detections) -> None:

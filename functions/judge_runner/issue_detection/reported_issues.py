@@ -73,7 +73,7 @@ def report(
         issue = _seen_again(matched[number], experiment) if number in matched else None
         is_new = issue is None
         if issue is None:
-            issue = _create(detection, number, finding)
+            issue = _create(detection, finding)
         earlier = reports.get(issue.issue_id)
         failures = finding.failures if earlier is None else (*earlier.failures, *finding.failures)
         reports[issue.issue_id] = ReportedIssue(issue, failures, is_new)
@@ -161,11 +161,14 @@ def _seen_again(issue_id: str, experiment: Experiment) -> Issue | None:
     return retry_on_conflict("issue", attempt)
 
 
-def _create(detection: Detection, number: int, finding: DetectedProblem) -> Issue:
+def _create(detection: Detection, finding: DetectedProblem) -> Issue:
     """Creates the issue of a finding, or returns the one that an earlier execution has created: its
-    id follows from the job and the finding's number."""
+    id follows from the job and the finding. The number of the finding may differ, because traces
+    may have changed since then."""
     job = detection.work.job
-    digest = blake2b(f"{job.job_id}\n{number}".encode(), digest_size=16).hexdigest()
+    shown_by = sorted(failure.group.first.trace_id for failure in finding.failures)
+    content = json.dumps([job.job_id, *finding._replace(failures=()), shown_by])
+    digest = blake2b(content.encode(), digest_size=16).hexdigest()
     now = ids.now_ms()
     issue = Issue(
         issue_id=f"iss-{digest}",
