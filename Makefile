@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test test-long check lint record-answers scan scorer-layer imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway bench-publication profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test test-long check lint record-answers scan scorer-layer imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway bench-publication bench-traces profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -251,6 +251,9 @@ bench-gateway: .venv/local.stamp .venv/all.stamp ## Measure the AI gateway besid
 
 bench-publication: .venv/local.stamp .venv/all.stamp ## Measure lander and publisher of the system tables; ARGS="--runs 20000 --publications 10", or --requests for S3
 	@PYTHONPATH=functions $(BIN)/python -m bench.publication $(ARGS)
+
+bench-traces: .venv/local.stamp .venv/all.stamp ## Measure the published questions about a million traces, which it writes first (2.5 GB); ARGS="DIR --times 3 --restricted --traces 1000000"
+	@PYTHONPATH=functions $(BIN)/python -m bench.trace_questions $(ARGS)
 
 profile: setup ## Print where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
 	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)

@@ -198,3 +198,66 @@ def test_the_values_of_a_reader_meet_rows_that_the_reader_may_read(
     assert "team-a" in below
     assert "needle" not in below
     assert "2031" not in below
+
+
+@pytest.mark.parametrize(
+    ("sql", "bounds"),
+    [
+        ("SELECT trace_id FROM trace_unified WHERE "
+         "exists(spans, s -> get(s.events, 0).name = 'retried')",
+         ["inner_attribute_event_names IS NOT NULL"]),
+        ("SELECT span_id FROM spans WHERE attributes:`mlflow.spanType`::STRING = 'TOOL'",
+         ["inner_attribute_mlflow_spantype = 'TOOL'"]),
+        ("SELECT s.span_id FROM spans s WHERE s.attributes['gen_ai.tool.name'] IS NOT NULL",
+         ["inner_attribute_gen_ai_tool_name IS NOT NULL"]),
+        ("SELECT request FROM trace_unified", ["parent_span_id IS NULL"]),
+        ("SELECT trace_id FROM trace_unified WHERE forall(spans, s -> s.kind = 'x')", []),
+        ("SELECT s.span_id FROM spans s LEFT JOIN traces t ON t.trace_id = s.trace_id "
+         "AND s.attributes['gen_ai.tool.name'] IS NOT NULL", []),
+        ("SELECT span_id FROM spans WHERE attributes['mlflow.spanType'] = 'TOOL' OR kind = 'x'",
+         []),
+    ],
+)  # fmt: skip
+def test_bounds_on_columns_that_are_not_in_the_schema(sql: str, bounds: list[str]) -> None:
+    statement_check = pytest.importorskip("mltables.statement_check")
+    found = statement_check.translate(sql).bounds["spans"]
+    assert [
+        f"{bound.column} {bound.operator} {''.join(bound.values)}".strip()
+        for each in found
+        for bound in each
+    ] == bounds
+
+
+def test_a_copy_leaves_out_files_only_by_what_its_reader_cannot_choose(
+    lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files of other workspaces, and files without root spans for a statement about roots."""
+    permitted = pytest.importorskip("mltables.permitted_rows")
+    bounds = pytest.importorskip("mltables.file_pruning")
+    statement_check = pytest.importorskip("mltables.statement_check")
+    monkeypatch.setenv(storage.FOLDER, str(lakes["others"]))
+    file = {"partition.request_date": None, "min.trace_id": "x", "max.trace_id": "x"}
+    of_team = {"min.workspace_id": "team-a", "max.workspace_id": "team-a"}
+    of_others = {"min.workspace_id": "team-b", "max.workspace_id": "team-b"}
+    has_roots = {"null_count.parent_span_id": 2, "min.parent_span_id": "1"}
+    no_roots = {"null_count.parent_span_id": 0, "min.parent_span_id": "1"}
+    roots = (has_roots, no_roots)
+    opened = []
+
+    def files(*arguments: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        admits = arguments[-1]
+        assert callable(admits)
+        opened.append(
+            [admits(file | each | root) for each in (of_team, of_others) for root in roots]
+        )
+        return (), ()
+
+    monkeypatch.setattr(permitted, "_files_with_columns", files)
+    for sql in (
+        "SELECT span_id FROM spans WHERE trace_id = 'needle'",
+        "SELECT span_id FROM spans WHERE parent_span_id IS NULL AND trace_id = 'needle'",
+    ):
+        prepared = statement_check.translate(sql)
+        wanted = bounds.evaluate_bounds(prepared.bounds, {})
+        permitted.row_sources(prepared.reads, ["team-a", "team-c"], tmp_path, wanted)
+    assert opened == [[True, True, False, False], [True, False, False, False]]

@@ -63,9 +63,9 @@ def needs_events(condition: exp.Expr) -> bool:
     return is_any and _begins_with_events(condition)
 
 
-def has_events() -> Duck:
+def has_events() -> exp.Expr:
     """Returns the condition that a span has events."""
-    return Duck(this="{0} IS NOT NULL", expressions=[exp.column(EVENT_NAMES)])
+    return exp.Not(this=exp.Is(this=exp.column(EVENT_NAMES), expression=exp.Null()))
 
 
 def reads_column(tree: exp.Expr) -> bool:

@@ -6,18 +6,17 @@ AND. Any other condition is ignored, which costs time but changes no result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 import duckdb
 from sqlglot import exp
 
-from mltables.dialect import macros, sql_generator
+from mltables.column_bounds import IS_EMPTY, IS_GIVEN, PARENT, Bounds, ColumnBound
+from mltables.dialect import macros, map_lookups, sql_generator
 from mltables.dialect.syntax_nodes import find_all
 from mltables.duckdb_connection import connect
-from mltables.snapshot import quoted
-from mltables.table_columns import Table
+from mltables.span_attribute_columns import EVENT_NAMES
 from mltables.table_definitions import SPANS, TABLES
 from mltables.views import VIEWS
 
@@ -31,6 +30,7 @@ _COLUMNS: Final = {
     **{name: view.bounded for name, view in VIEWS.items()},
 }
 """The columns whose bounds can exclude files, by table or view."""
+_DERIVED: Final = frozenset(name for name, _ in SPANS.derived)
 _OF_PAST: Final = frozenset(("request_time", "trace_id", "experiment_id"))
 """The columns whose bounds can exclude files of past versions of the tables."""
 
@@ -57,15 +57,6 @@ _CONSTANT: Final = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var, *_NOW),
 )
 """Syntax of which a constant expression may consist. None of it can run long."""
-_FIRST_YEAR: Final = 1000
-"""The first year whose times can exclude files. Earlier years have fewer than four digits and would
-sort wrongly as texts."""
-_PRECISION: Final = timedelta(milliseconds=1)
-"""Precision of times in the log of a table."""
-IS_EMPTY: Final = "IS NULL"
-"""The operator of a bound that NULL meets, and the empty text if the bound has that value."""
-PARENT: Final = "parent_span_id"
-"""The column that is empty for root spans."""
 UNNESTS: Final = "unnests"
 """Key in the ``meta`` of a join that replaces an unnested list (``exploded_lists.py``)."""
 BOUNDED_BY: Final = "bounded_by"
@@ -73,61 +64,6 @@ BOUNDED_BY: Final = "bounded_by"
 bound this table, too."""
 
 
-class ColumnBound(NamedTuple):
-    """A condition such as ``column >= value``. With several values it holds if it is true for at
-    least one of them."""
-
-    column: str
-    operator: str
-    values: tuple[Any, ...]
-    """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
-
-    def admits_file(self, file: Mapping[str, Any]) -> bool:
-        """Returns whether a file may contain a value that meets the condition, according to the
-        file's statistics in Delta's log."""
-        low, high = file.get(f"min.{self.column}"), file.get(f"max.{self.column}")
-        if self.operator == IS_EMPTY:
-            nulls = file.get(f"null_count.{self.column}")
-            return nulls != 0 or low is None or (bool(self.values) and low == "")
-        return self.admits(low, high)
-
-    def admits(self, low: Any, high: Any) -> bool:
-        """Returns whether a file may contain a value that meets the condition, if its values lie
-        between ``low`` and ``high``. None means that this end is unknown. Delta's statistics cut
-        long texts, so ``high`` may be only the beginning of the greatest value."""
-        if low is None or high is None:
-            return True
-        return any(self._admits(value, low, high) for value in self.values)
-
-    def _admits(self, value: Any, low: Any, high: Any) -> bool:
-        if isinstance(value, datetime):
-            # Differences are compared: adding to the first or last possible time would overflow.
-            reaches = value - high <= _PRECISION
-            begins = low - value <= _PRECISION
-        else:
-            reaches = high >= value or value.startswith(high)
-            begins = low <= value
-        if self.operator == "=":
-            return bool(reaches and begins)
-        return bool(reaches if self.operator.startswith(">") else begins)
-
-    def condition(self) -> str:
-        """Returns the bound as an SQL condition for DuckDB."""
-        if self.operator == IS_EMPTY:
-            texts = [f" OR {self.column} = ''" for _ in self.values]
-            return f"({self.column} IS NULL{''.join(texts)})"
-        values = [
-            f"{quoted(value.isoformat())}::TIMESTAMPTZ"
-            if isinstance(value, datetime)
-            else quoted(value)
-            for value in self.values
-        ]
-        return "(" + " OR ".join(f"{self.column} {self.operator} {value}" for value in values) + ")"
-
-
-Bounds = Sequence[Sequence[ColumnBound]]
-"""Alternatives, one for each place in the statement that names the table. A row is needed if it
-fulfils all bounds of one alternative. An empty alternative, or no alternative, means all rows."""
 _ROOTS: Final = (ColumnBound(PARENT, IS_EMPTY, ()), ColumnBound(PARENT, IS_EMPTY, ("''",)))
 """Bounds of root spans: without a parent, or with an empty one, too."""
 
@@ -145,13 +81,17 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
             columns = _COLUMNS.get(table.name, _OF_PAST)
             renamed = VIEWS[table.name].renamed if table.name in VIEWS else {}
             mention = table.meta.get(BOUNDED_BY, table)
-            bounds = tuple(
+            bounds = [
                 bound
                 for bound in _bounds(mention, renamed)
                 # A trace has no parent: the condition is on a span of an outer query.
-                if bound.column in columns and (mention is table or bound.operator != IS_EMPTY)
+                if mention is table or bound.operator != IS_EMPTY
+            ]
+            if mention is not table:
+                bounds += (bound for bound in _bounds(table, {}) if bound.column == EVENT_NAMES)
+            bounds_by_table.setdefault(table.name, []).append(
+                tuple(bound for bound in bounds if bound.column in columns | _DERIVED)
             )
-            bounds_by_table.setdefault(table.name, []).append(bounds)
     return bounds_by_table
 
 
@@ -169,8 +109,11 @@ def table_bounds(
     for name in where.keys() & VIEWS.keys():
         view = VIEWS[name]
         roots = _ROOTS[:1] if name in reads and view.reads_roots(reads[name]) else ()
+        read = view.tables_read(reads[name]).keys() if name in reads else None
         for each in where[name]:
             for below in view.tables:
+                if read is not None and below.name not in read:
+                    continue
                 further = roots if below is SPANS else ()
                 by_table.setdefault(below.name, []).append((*each, *further))
     return by_table
@@ -244,8 +187,8 @@ def _bounds_of(
         for part in condition.flatten():
             yield from _bounds_of(part.unnest(), names, renamed)
         return
-    if root := _root_bound(condition, names):
-        yield root
+    if bound := _root_bound(condition, names) or _derived_bound(condition, names):
+        yield bound
         return
     column = condition.this
     if not isinstance(column, exp.Column) or column.table.lower() not in names:
@@ -285,6 +228,30 @@ def _root_bound(condition: exp.Expr, names: set[str]) -> ColumnBound | None:
         return _ROOTS[0]
     is_empty = isinstance(value, exp.Literal) and value.is_string and not value.name
     return _ROOTS[1] if isinstance(condition, exp.EQ) and is_empty else None
+
+
+def _derived_bound(condition: exp.Expr, names: set[str]) -> ColumnBound | None:
+    """Returns the bound of a condition on a derived column of ``spans``: that a span has events, or
+    that an attribute such as ``attributes['k']``, which is read from a column, is a text or not
+    NULL. None for any other condition."""
+    tested = condition.this
+    if isinstance(condition, exp.Not) and isinstance(tested, exp.Is):
+        left, value, operator = tested.this, tested.expression, IS_GIVEN
+        if not isinstance(value, exp.Null):
+            return None
+    elif isinstance(condition, exp.EQ):
+        left, value, operator = tested, condition.expression, "="
+        if not isinstance(value, exp.Literal) or not value.is_string:
+            return None
+    else:
+        return None
+    while isinstance(left, exp.Paren) or (isinstance(left, exp.Cast) and left.to.is_type("text")):
+        left = left.this  # an attribute is a text
+    column = left if isinstance(left, exp.Column) else map_lookups.column_of(left)
+    if column is None or column.table.lower() not in names or column.name not in _DERIVED:
+        return None
+    values = () if operator == IS_GIVEN else (sql_generator.generate_sql(value.copy()),)
+    return ColumnBound(column.name, operator, values)
 
 
 def is_constant(value: exp.Expr, *, now: bool) -> bool:
@@ -341,42 +308,3 @@ def _known(
             return None
         values.append(value)
     return bound._replace(values=tuple(values))
-
-
-# ------------------------------------------------------------------- files
-
-
-def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
-    """Returns whether a query may need a file, according to the file's statistics in Delta's log.
-    ``bounds`` has one list for each place where the query names the table. The file is needed if
-    its rows may meet all bounds of one of these lists."""
-    return not bounds or any(all(bound.admits_file(file) for bound in each) for each in bounds)
-
-
-def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
-    """Returns whether a SQL query may need a partition of a system table, according to the
-    partition's day or month. ``bounds`` are as in :func:`may_hold`."""
-    if partition is None:
-        return True
-    column, form = table.time, table.time_format
-    coarse = [
-        [
-            bound._replace(values=tuple(value.strftime(form) for value in bound.values))
-            for bound in each
-            if bound.column == column and all(value.year >= _FIRST_YEAR for value in bound.values)
-        ]
-        for each in bounds
-    ]
-    return not coarse or any(
-        all(bound.admits(partition, partition) for bound in each) for each in coarse
-    )
-
-
-def sql_condition(bounds: Bounds) -> str:
-    """Returns an SQL condition for DuckDB that is true for the rows that meet all bounds of at
-    least one of the lists in ``bounds``; empty if all rows are needed."""
-    if not bounds or not all(bounds):
-        return ""
-    return " OR ".join(
-        "(" + " AND ".join(bound.condition() for bound in each) + ")" for each in bounds
-    )

@@ -20,19 +20,23 @@ from typing import Any, Final, NamedTuple
 import duckdb
 
 from mltables import query_memory, span_attribute_columns, time_travel
+from mltables.column_bounds import (
+    Bounds,
+    ColumnBound,
+    fixed_bounds,
+    may_hold,
+    partition_may_hold,
+    sql_condition,
+)
 from mltables.column_pruning import Columns
+from mltables.copy_order import sort_order
 from mltables.duckdb_connection import connect
-from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
 from mltables.opened_tables import OpenedTables
 from mltables.snapshot import quoted
 from mltables.table_columns import DERIVED_MARK, Table
 from mltables.table_definitions import TABLES_BY_NAME
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
-
-_FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
-"""The first sort columns of the history's rows. All other columns that are read follow, because no
-columns identify a row."""
 
 _NEVER_REACHED: Final = 2**63 - 1
 
@@ -240,18 +244,26 @@ def _write_permitted_rows(
     """Copies the rows of some workspaces to a file and returns it as the source. A file is written
     even without rows, so that an empty table looks like one with only rows of others.
 
-    Files are skipped only by whole days or months. If they were also skipped by ids, the time of a
-    query would reveal which ids exist in other workspaces.
+    Files are skipped by whole days or months, and by what the caller cannot choose: the workspaces
+    and fixed bounds. If they were also skipped by ids, the time of a query would reveal which ids
+    exist in other workspaces.
     """
     partition = f"partition.{table.partition}"
+    own = [[ColumnBound("workspace_id", "=", tuple(workspaces))]]
+    fixed = fixed_bounds(bounds)
     used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
-    used |= {*table.identity.split(", ")} - {""}
+    if table.identity:
+        used.update(sort_order(table, columns).split(", "))
     files = _files_with_columns(
         opened,
         table,
         sorted(used),
         folder / table.name,
-        lambda file: partition_may_hold(table, file.get(partition), bounds),
+        lambda file: (
+            partition_may_hold(table, file.get(partition), bounds)
+            and may_hold(file, own)
+            and may_hold(file, fixed)
+        ),
     )
     computed = tuple(span_attribute_columns.computed(columns))
     source = RowSource(table.name, columns, *files, computed)
@@ -324,13 +336,14 @@ def _copy_rows(
 ) -> None:
     """Writes the source's columns of a FROM source to a file, in a total order."""
     limits = query_memory.here()
+    order = sort_order(source.table, source.columns)
     # Whatever else has connected since, such as the column cache, has set its own limits: in a
     # process of a query all connections share one database.
     connection.execute(f"SET memory_limit = '{limits.text}'; SET threads = {limits.threads}")
     connection.execute("SET preserve_insertion_order = true")
     connection.execute(
-        f"COPY (SELECT {', '.join(source.columns)} FROM {rows} ORDER BY {_sort_order(source)}) "
-        f"TO {quoted(target)} (FORMAT parquet)"
+        f"COPY (SELECT {', '.join(source.columns)} FROM {rows} ORDER BY {order}) "
+        f"TO {quoted(target)} (FORMAT parquet, PARQUET_VERSION V2, COMPRESSION lz4)"
     )
 
 
@@ -342,9 +355,12 @@ def permitted_relation(
 
     The bounds contain values from the caller, so they must not be evaluated on other rows or their
     statistics. They are applied outside of a LIMIT that no table reaches, because DuckDB moves no
-    condition below a LIMIT.
+    condition below a LIMIT. Only fixed bounds, which have no such values, are applied within it.
     """
-    return _within(f"{source.relation(columns)} WHERE {_is_in(workspaces)}", columns, bounds)
+    where = _is_in(workspaces)
+    if fixed := sql_condition(fixed_bounds(bounds)):
+        where += f" AND ({fixed})"
+    return _within(f"{source.relation(columns)} WHERE {where}", columns, bounds)
 
 
 def _is_in(workspaces: Sequence[str]) -> str:
@@ -358,13 +374,3 @@ def _within(rows: str, columns: Sequence[str], bounds: Bounds) -> str:
     if not where:
         return rows
     return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
-
-
-def _sort_order(source: RowSource) -> str:
-    if source.table.identity:
-        return source.table.identity
-    first = [name for name in _FIRST if name in source.columns]
-    rest = [name for name in source.columns if name not in first]
-    # 0.0 and -0.0 compare equal but print differently.
-    sign = ["signbit(metric_value)"] if "metric_value" in source.columns else []
-    return ", ".join([*first, *rest, *sign])

@@ -24,6 +24,7 @@ from mltables import (
     time_travel,
     unjoined_lists,
 )
+from mltables.column_bounds import Bounds
 from mltables.column_pruning import Columns, columns_read
 from mltables.counted_columns import count_rows
 from mltables.counted_lists import count_lists
@@ -44,7 +45,7 @@ from mltables.dialect import (
 from mltables.dialect.parser import Reader
 from mltables.dialect.syntax_nodes import find_all
 from mltables.exploded_lists import join_lists
-from mltables.file_pruning import Bounds, table_bounds, where_bounds
+from mltables.file_pruning import table_bounds, where_bounds
 from mltables.published_names import PublishedSources, published_view
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
