@@ -24,15 +24,26 @@ PART_SECONDS: Final = 3600
 def item(server: Server, path: str) -> TransferItem:
     """Returns the transfer item that copies all files below a path from another MLflow server to
     the product's artifact store. Both count as equal if they have the same file names and sizes;
-    the size of redacted spans is that after redaction."""
+    the size of redacted spans is that after redaction. A file that one side refuses, for example
+    because of its name, does not keep the others from being copied."""
 
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))
 
     def write(want: Content, existing: Content | None) -> None:
+        refused = []
         for name, size in want.items():
             if (existing or {}).get(name) != size:
-                _copy(server, path, name)
+                try:
+                    _copy(server, path, name)
+                except errors.InvalidParameterValue as error:
+                    refused.append(f"{name}: {error.message}")
+                except SourceFailed as failed:
+                    if not 400 <= failed.status < 500:
+                        raise
+                    refused.append(f"{name}: {failed}")
+        if refused:
+            raise errors.InvalidParameterValue("; ".join(refused))
 
     return TransferItem("files", path, lambda: dict(_wanted(server, path)), have, write)
 
@@ -40,7 +51,11 @@ def item(server: Server, path: str) -> TransferItem:
 def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
     """Yields (path, size) of each file that the store must have after the copy."""
     for below, size in offered(server, root, ""):
-        key = _key(server.workspace, root, below)
+        try:
+            key = _key(server.workspace, root, below)
+        except errors.InvalidParameterValue:
+            yield below, size  # the comparison then says that the target lacks it
+            continue
         rules = trace_file_redaction.rules_of(key, server.workspace)
         if rules is None:
             yield below, size

@@ -11,6 +11,7 @@ import pytest
 from mlcore import artifacts
 from mlcore.artifacts.local_folder_store import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
+from mlcore.errors import InvalidParameterValue
 from mlcore.repos import webhooks as webhook_items
 from mlcore.repos.users import grants, users
 from operate.transfer import accounts, files, webhooks, workspaces
@@ -151,3 +152,31 @@ def test_files_of_a_workspace(
     (file,) = tmp_path.rglob("a b.txt")
     assert file.as_posix().endswith("files/workspaces/team/2/run/a b.txt")
     assert file.read_bytes() == b"hello"
+
+
+def test_a_file_that_one_side_refuses_does_not_keep_the_others(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux allows names that no artifact may have; MLflow's server lists such files, but serves
+    not all of them."""
+    refused = ["a\\b", "c#d", "e" * 256, "not served"]
+
+    class Listing(Told):
+        def get(self, path: str, /, **parameters: Any) -> Any:
+            names = ["first", *refused, "last"]
+            return {"files": [{"path": name, "is_dir": False, "file_size": 5} for name in names]}
+
+        def stream(self, path: str) -> Iterator[bytes]:
+            if path.endswith("not served"):
+                raise SourceFailed(400, "Invalid path")
+            yield b"hello"
+
+    kept = Folder(str(tmp_path))
+    monkeypatch.setattr(artifacts, "store", lambda: kept)
+    item = files.item(Listing("http://old"), "2/run")
+    with pytest.raises(InvalidParameterValue) as failure:
+        item.write(item.want(), item.have())
+    assert all(f"{name}: " in failure.value.message for name in refused)
+    assert sorted(path.name for path in tmp_path.glob("**/2/run/*")) == ["first", "last"]
+    missing = {difference.field for difference in differences(item, item.want(), item.have())}
+    assert missing == set(refused)
