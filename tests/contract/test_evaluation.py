@@ -370,3 +370,14 @@ def test_an_issue_is_read_together_with_its_experiment(store: Store) -> None:
     cost = capacity.last_measurement()
     assert cost is not None
     assert cost.round_trips == 2  # where it is; it, and whose it is
+
+
+@pytest.mark.usefixtures("store")
+def test_an_id_with_spaces_names_no_other_experiments() -> None:
+    """Who creates a dataset may name any id, and is not asked for the experiments 1 and 2."""
+    given = ["1 2", "3\u00a04", "5%206", "7"]
+    dataset_id = new_dataset(experiment_ids=given)
+    assert sent("GET", f"datasets/{dataset_id}/experiment-ids")["experiment_ids"] == given
+    for experiment_id in (*given, *"123456"):
+        page = sent("POST", "datasets/search", {"experiment_ids": [experiment_id]})
+        assert bool(page.get("datasets")) == (experiment_id in given), experiment_id

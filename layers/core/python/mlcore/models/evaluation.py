@@ -17,7 +17,7 @@ from mlcore.models.base import IndexedItem, Item
 
 class EvaluationDataset(Item):
     """The item of an evaluation dataset; ``experiment_ids`` is one text of ids with spaces between
-    them."""
+    them; in an id, whitespace and "%" are percent-encoded."""
 
     pattern = keys.EVALUATION_DATASET
 

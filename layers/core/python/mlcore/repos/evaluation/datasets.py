@@ -3,6 +3,10 @@ consistent."""
 
 from __future__ import annotations
 
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
 from mlcore.db import item_size, keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
@@ -12,6 +16,8 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import guarded_writes
+
+_NO_WORD: Final = re.compile(r"[\s%]")
 
 
 def create(dataset: EvaluationDataset) -> None:
@@ -82,11 +88,17 @@ def _item(dataset: EvaluationDataset) -> Raw:
         last_update_time=dataset.last_update_time,
         created_by=dataset.created_by,
         last_updated_by=dataset.last_updated_by,
-        experiment_ids=" ".join(dataset.experiment_ids) or None,
+        experiment_ids=" ".join(map(_word, dataset.experiment_ids)) or None,
         version=dataset.version + 1,
         updated_at=now_ms(),
     )
     return item.serialize()
+
+
+def _word(experiment_id: str) -> str:
+    """Returns an experiment's id as a word. Whoever creates a dataset may name any id: one such as
+    "1 2" must not become two ids, whose experiments the caller was not asked for."""
+    return _NO_WORD.sub(lambda match: quote(match[0]), experiment_id)
 
 
 def of_item(workspace: str, raw: Raw) -> EvaluationDataset:
@@ -104,6 +116,6 @@ def of_item(workspace: str, raw: Raw) -> EvaluationDataset:
         last_update_time=item.last_update_time,
         created_by=item.created_by,
         last_updated_by=item.last_updated_by,
-        experiment_ids=tuple((item.experiment_ids or "").split()),
+        experiment_ids=tuple(map(unquote, (item.experiment_ids or "").split())),
         version=item.version,
     )
