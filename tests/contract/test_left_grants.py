@@ -185,6 +185,20 @@ def test_grants_follow_a_model_whose_rename_is_killed(
                 break
 
 
+def test_grants_for_a_later_model_of_a_former_name_stay(store: Store) -> None:
+    """An administrator gives them before the model is made, and before the indexer gets the record
+    of the rename."""
+    guest = users.create("guest", "", is_admin=False)
+    with following(store) as stream:
+        store.api.post("registered-models/create", name="old")
+        store.api.post("registered-models/rename", name="old", new_name="new")
+        time.sleep(0.002)  # grants and models have times in milliseconds
+        grants.create(guest, "default", Grant(REGISTERED_MODEL, "old", "MANAGE"))
+        assert indexer.app.index(stream.fresh()) is None
+    assert grants.holders("default", REGISTERED_MODEL, "old") == ["guest"]
+    assert grants.holders("default", REGISTERED_MODEL, "new") == []
+
+
 @pytest.mark.parametrize("fault", [Fault.DEAD, Fault.DEAD_AFTER], ids=lambda fault: fault.name)
 def test_a_scorer_that_is_left_is_found_by_its_id(
     broken: tuple[Api, Doubles], fault: Fault

@@ -289,3 +289,31 @@ def test_an_entity_that_has_more_than_its_twin_is_not_given_up(world: Any, named
         with pytest.raises(WriteConflict):
             repo.move(here, "default")
         assert kind.content(workspace, name) == content
+
+
+@pytest.mark.parametrize("named", ["server", "skill"])
+def test_what_a_killed_move_left_replaces_nothing_newer(
+    world: Any, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """The moved one is deleted and another one of its name created, with a version that was changed
+    less often than the one that is left."""
+    monkeypatch.setattr(versioned_moves, "OPERATIONS", 4)
+    kind, left = KINDS[named], 0
+    for request in itertools.count():
+        workspace, name = made(kind)
+        change_version(kind.find(workspace, name))()
+        with killed_at(request, []) as arrived:
+            kind.move(workspace, name)
+        is_left = kind.find(workspace, name) is not None
+        if (moved := kind.find("default", name)) is not None:
+            kind.delete(moved)
+            with monkeypatch.context() as later:
+                later.setattr(f"{__name__}.MADE", MADE + 1)
+                kind.make("default", name)
+            content = kind.content("default", name)
+            kind.move(workspace, name)
+            assert kind.content("default", name) == content, arrived
+            left += is_left
+        if len(arrived) < request:
+            assert left
+            return

@@ -12,8 +12,11 @@ from authorizer import basic_authentication
 from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
 from mlcore.repos.users import users, wrong_passwords
+from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 from tests.contract.logins import Logins, named, proves
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
 from users import service
 
 PASSWORD = "password-of-some-length"
@@ -148,3 +151,16 @@ def test_who_knows_only_the_former_password_changes_nothing(
     assert changed("the password of a thief") == 400
     assert proves("ada", "the new password of Ada")
     assert not proves("ada", "the password of a thief")
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.ANSWER_500, Fault.REPEATED])
+def test_a_change_whose_answer_was_lost(broken: tuple[Api, Doubles], fault: Fault) -> None:
+    """Succeeds: the write that is sent again meets the new password, which is its own."""
+    _, doubles = broken
+    users.create("ada", hash_password(PASSWORD), is_admin=False)
+    fields = {"username": "ada", "current_password": PASSWORD, "password": "another" + PASSWORD}
+    doubles.faulty.arm(fault, 1, frozenset({"UpdateItem"}))
+    path = "2.0/mlflow/users/update-password"
+    assert Logins().ask(named("ada"), "PATCH", path, **fields).status == 200
+    assert doubles.faulty.fired
+    assert check_password(fields["password"], users.get("ada").password_hash or "")

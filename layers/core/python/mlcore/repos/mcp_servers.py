@@ -179,11 +179,23 @@ def move(server: MCPServer, workspace: str) -> None:
     ):
         left = find(server.workspace, server.name)
         if left is not None and left.is_moved:
-            versioned_moves.delete_left(
-                _version_items(left), lambda item: _version_copy(item, workspace)
-            )
+            _delete_left(left, workspace)
         if left is not None:
             delete(left)
+
+
+def _delete_left(server: MCPServer, workspace: str) -> None:
+    """Deletes the versions that the move of a server to a workspace has left."""
+
+    def is_copy_of(_there: Raw, item: Raw) -> bool:
+        number, current = VersionItem.of(item).number, find(workspace, server.name)
+        mine, copied = server.versions.get(number), current and current.versions.get(number)
+        return bool(mine and copied and mine.created_at == copied.created_at)
+
+    def copy_of(item: Raw) -> Raw:
+        return _version_copy(item, workspace)
+
+    versioned_moves.delete_left(_version_items(server), copy_of, is_copy_of, VersionItem)
 
 
 def _moving(raw: Raw, server: MCPServer, workspace: str) -> VersionedMove:

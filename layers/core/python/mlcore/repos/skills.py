@@ -216,10 +216,22 @@ def move(skill: Skill, workspace: str) -> None:
     ):
         left = find(skill.workspace, skill.identity)
         if left is not None and left.is_moved:
-            items = _version_items(skill.workspace, skill.identity)
-            versioned_moves.delete_left(items, lambda item: _version_copy(item, workspace))
+            _delete_left(left, workspace)
         if left is not None:
             delete(left)
+
+
+def _delete_left(skill: Skill, workspace: str) -> None:
+    """Deletes the versions that the move of a skill to a workspace has left."""
+
+    def is_copy_of(there: Raw, item: Raw) -> bool:
+        return VersionItem.of(there).created_at == VersionItem.of(item).created_at
+
+    def copy_of(item: Raw) -> Raw:
+        return _version_copy(item, workspace)
+
+    items = _version_items(skill.workspace, skill.identity)
+    versioned_moves.delete_left(items, copy_of, is_copy_of, VersionItem)
 
 
 def _moving(raw: Raw, skill: Skill, workspace: str) -> VersionedMove:

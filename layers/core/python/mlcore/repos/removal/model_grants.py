@@ -14,18 +14,24 @@ from mlcore.repos.users.grants import Since
 
 
 def transfer_remaining(
-    workspace: str, name: str, new_name: str, beside: Sequence[Check] = ()
+    workspace: str,
+    name: str,
+    new_name: str,
+    beside: Sequence[Check] = (),
+    renamed_at: int | None = None,
 ) -> None:
     """Moves the remaining grants on a registered model or prompt to its new name. The name ``*``,
     which a model may have that was made without a login, stands for all models: grants on it stay.
 
     Args:
         beside: checks of each transaction; a grant stays if one fails.
+        renamed_at: when the model was last renamed. Grants that were written since then are for a
+            later model of the former name. None if that is now.
     """
     if ANY in (name, new_name):
         return
     for kind in grants.MODEL_TYPES:
-        grants.transfer(workspace, kind, name, new_name, since(workspace, name), beside)
+        grants.transfer(workspace, kind, name, new_name, since(workspace, name, renamed_at), beside)
 
 
 def follow_renames(removed: RegisteredModel, home: str) -> None:
@@ -51,18 +57,19 @@ def follow_renames(removed: RegisteredModel, home: str) -> None:
         same = ConditionExpression()
         same.require_equal(RegisteredModel.incarnation, removed.incarnation)
         check = Check(key_of_item(item), same)
-        transfer_remaining(removed.workspace, removed.name, model.name, [check])
+        transfer_remaining(removed.workspace, removed.name, model.name, [check], model.renamed_at)
         done = model.name
 
 
-def since(workspace: str, name: str) -> Since:
+def since(workspace: str, name: str, free_since: int | None = None) -> Since:
     """Returns a function that returns since when another model has the name; 0 if another model was
-    renamed to it, because its grants were written before the rename."""
+    renamed to it, because its grants were written before the rename; ``free_since`` if no model has
+    the name."""
 
     def since_when() -> int | None:
         stored = registered_models.find(workspace, name)
         if stored is None:
-            return None
+            return free_since
         return 0 if stored.renamed_at else stored.model.creation_timestamp
 
     return since_when

@@ -185,9 +185,11 @@ def update(
     try:
         table.update(keys.user(username), change)
     except ConditionFailed as failed:
-        if failed.item is not None:
+        if failed.item is None:
+            raise missing(username) from failed
+        # Hashes are salted: another request has not written this one. Its answer was lost.
+        if UserItem.of(failed.item).password_hash != password_hash:
             raise PasswordChanged from failed
-        raise missing(username) from failed
 
 
 def delete(profile: Profile) -> None:

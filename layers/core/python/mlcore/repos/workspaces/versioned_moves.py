@@ -25,14 +25,16 @@ from mlcore.db.table import (
     table,
 )
 from mlcore.ids import new_ulid, now_ms
-from mlcore.models.base import Item, MetaItem
+from mlcore.models.base import Item
 from mlcore.optimistic_retry import WriteConflict
 
 if TYPE_CHECKING:  # webhooks move without these
     from mlcore.entities.mcp_servers import MCPServer
     from mlcore.entities.skills import Skill
     from mlcore.models.mcp_servers import MCPServer as ServerItem
+    from mlcore.models.mcp_servers import MCPServerVersion as ServerVersionItem
     from mlcore.models.skills import Skill as SkillItem
+    from mlcore.models.skills import SkillVersion as SkillVersionItem
 
 E = TypeVar("E", "MCPServer", "Skill")
 
@@ -87,13 +89,21 @@ def item_at(key: Key, item: Raw) -> Raw:
     return item | {attribute.attr_name: attribute.raw(value) for attribute, value in changed}
 
 
-def delete_left(items: Iterable[Raw], copy_of: Callable[[Raw], Raw]) -> None:
+def delete_left(
+    items: Iterable[Raw],
+    copy_of: Callable[[Raw], Raw],
+    is_copy_of: Callable[[Raw, Raw], bool],
+    model: type[ServerVersionItem | SkillVersionItem],
+) -> None:
     """Deletes the items of versions that are left in the old workspace after the entity was marked
     as moved. A version that a request has changed since it was copied replaces its copy, unless
     the copy was changed as often. May be killed anywhere and repeated.
 
     Args:
         copy_of: returns the item of a version as it is to be stored in the other workspace.
+        is_copy_of: whether an item that was read from there is a copy of a version, and not of a
+            version that was created after the copy had been deleted.
+        model: the model of the items.
 
     Raises:
         WriteConflict: a version or its copy was changed since it was read.
@@ -105,18 +115,25 @@ def delete_left(items: Iterable[Raw], copy_of: Callable[[Raw], Raw]) -> None:
         for item, copy, there in zip(
             batch, copies, table.batch_get(list(map(key_of_item, copies))), strict=True
         ):
-            operations.append(Delete(key_of_item(item), _unchanged(item)))
-            if there is not None and MetaItem.of(item).version > MetaItem.of(there).version:
-                operations.append(Put(copy, _unchanged(there)))
+            operations.append(Delete(key_of_item(item), _unchanged(item, model)))
+            if (
+                there is not None
+                and model.of(item).version > model.of(there).version
+                and is_copy_of(there, item)
+            ):
+                operations.append(Put(copy, _unchanged(there, model)))
         try:
             table.transact(operations, new_ulid())
         except TransactionFailed as failed:
             raise WriteConflict from failed
 
 
-def _unchanged(version: Raw) -> ConditionExpression:
-    condition = ConditionExpression()
-    condition.require_equal(MetaItem.version, MetaItem.of(version).version)
+def _unchanged(item: Raw, model: type[ServerVersionItem | SkillVersionItem]) -> ConditionExpression:
+    """Returns the condition that a version's item was neither written nor deleted and created again
+    since it was read."""
+    version, condition = model.of(item), ConditionExpression()
+    condition.require_equal(model.version, version.version)
+    condition.require_equal(model.last_updated_at, version.last_updated_at)
     return condition
 
 
