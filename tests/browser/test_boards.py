@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.browser.conftest import visiting
-from tests.browser.drawn_cards import SHOWN
+from tests.browser.drawn_cards import SHOWN, SQL, Answers, draw_only
 from tests.browser.visitor import Visitor
 from tests.contract.board_world import FIRST, HOSTILE, Made, made
 from tests.differential.rest import Call, Side, post
@@ -25,7 +25,6 @@ from tests.servers import ADMIN, start_product, stopped
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 Json = dict[str, Any]
-SQL = "/ajax-api/3.0/mlflow-serverless/sql"
 EVE = ("eve", "password-of-eve")
 BOARDS = {
     name: json.loads((ROOT / f"dashboards/boards/{name}.json").read_text())
@@ -158,6 +157,7 @@ def _check(chart: Json, shown: Json, answer: Json) -> None:
 def test_each_card_shows_what_its_sql_says(browser: Any, fleet: Fleet, board: str) -> None:
     with visiting(browser, fleet.url, ADMIN) as visitor:
         page = visitor.page
+        answers = Answers(page)
         requested: list[str] = []
         page.on("request", lambda request: requested.append(request.url))
         page.on("dialog", lambda dialog: visitor.problems.append(dialog.message))
@@ -167,10 +167,14 @@ def test_each_card_shows_what_its_sql_says(browser: Any, fleet: Fleet, board: st
         assert list(shown) == [chart["name"] for chart in charts]
         for chart in charts:
             card = shown[chart["name"]]
-            answer = fleet.rows(card["sql"])
+            answer = answers.of(card["sql"])
             assert answer["rows"], chart["name"]
-            if board != "costs":  # there the page's own questions are rows
-                _check(chart, card, answer)
+            _check(chart, card, answer)
+        if board != "costs":  # there the page's own questions are rows
+            # What a card offers to copy is what it shows, wherever it is run.
+            _check(charts[-1], card, fleet.rows(card["sql"]))
+        if board == "agents":
+            _check_links(page, fleet, shown)
         _check_tiles(visitor, board)
         for chart in charts:
             _check_drawing(visitor, chart)
@@ -179,6 +183,18 @@ def test_each_card_shows_what_its_sql_says(browser: Any, fleet: Fleet, board: st
         assert page.title() == "MLflow dashboards"
         assert {urlsplit(url).netloc for url in requested} == {urlsplit(fleet.url).netloc}
         visitor.looks(f"dashboards-{board}", BOARDS[board]["title"])
+
+
+def _check_links(page: Any, fleet: Fleet, shown: dict[str, Json]) -> None:
+    """They lead to pages of sessions and of traces, which test_traces.py opens."""
+    session = page.locator("#sessions tbody a").first
+    (of_session, *_) = shown["sessions"]["cells"]
+    link = f"/#/experiments/{of_session[-2]}/chat-sessions/{session.inner_text()}"
+    assert session.get_attribute("href") == link
+    slowest = max(fleet.traces, key=lambda made: made.latency_ms)
+    trace = page.locator("#slow_traces tbody a").first
+    address = f"/#/experiments/{slowest.experiment}/traces/tr-{slowest.trace_id}"
+    assert trace.get_attribute("href") == address
 
 
 def _check_tiles(visitor: Visitor, board: str) -> None:
@@ -215,6 +231,7 @@ def test_days_are_those_of_the_chosen_zone(browser: Any, fleet: Fleet) -> None:
     name = "Australia/Adelaide"  # ten and a half hours ahead of UTC in summer
     with visiting(browser, fleet.url, ADMIN, name) as visitor:
         page = visitor.page
+        draw_only(page, "agents", ("states", "failed_traces"))
         utc = _look(visitor, fleet.url, "agents")["states"]
         assert _days(utc) == _counted(fleet.traces, ZoneInfo("UTC"), "%Y-%m-%dT00:00:00.000Z")
         assert page.locator("#zone option").all_inner_texts() == ["UTC", f"{name} (here)"]
@@ -234,6 +251,8 @@ def test_days_are_those_of_the_chosen_zone(browser: Any, fleet: Fleet) -> None:
         assert f"{latest.astimezone(ZoneInfo(name)):%Y-%m-%d %H:%M}" in row
         visitor.looks("dashboards-zone", "Traces by state")
     with visiting(browser, fleet.url, ADMIN, "America/New_York") as visitor:
+        draw_only(visitor.page, "agents", ("states",))
+        draw_only(visitor.page, "quality", ("agreement",))
         shared = _look(visitor, fleet.url, "agents", f"{TIME}&zone={name}")["states"]
         assert _days(shared) == expected
         _look(visitor, fleet.url, "agents", f"{TIME}&zone=Mars/Olympus")
@@ -276,24 +295,6 @@ def _counted(traces: list[Made], zone: ZoneInfo, form: str) -> dict[str, int]:
     return counts
 
 
-def test_links_lead_to_traces_and_sessions(browser: Any, fleet: Fleet) -> None:
-    with visiting(browser, fleet.url, ADMIN) as visitor:
-        page = visitor.page
-        shown = _look(visitor, fleet.url, "agents")
-        session = page.locator("#sessions tbody a").first
-        name = session.inner_text()
-        (of_session, *_) = shown["sessions"]["cells"]
-        experiment = of_session[-2]
-        link = session.get_attribute("href")
-        assert link == f"/#/experiments/{experiment}/chat-sessions/{name}"
-        slowest = max(fleet.traces, key=lambda made: made.latency_ms)
-        trace = page.locator("#slow_traces tbody a").first
-        address = f"/#/experiments/{slowest.experiment}/traces/tr-{slowest.trace_id}"
-        assert trace.get_attribute("href") == address
-        session.click()
-        visitor.looks("dashboards-session", name)
-
-
 def test_empty_cards_say_why(browser: Any, fleet: Fleet) -> None:
     """For an experiment without rows each card says what it would show."""
     with visiting(browser, fleet.url, ADMIN) as visitor:
@@ -322,13 +323,16 @@ def test_a_card_that_fails_stops_no_other(browser: Any, fleet: Fleet) -> None:
                 route.continue_()
 
         page.route(f"**{SQL}", answer)
+        names = ("error_rate", "failing_tools", "slow_tools")
+        draw_only(page, "agents", names)
+        answers = Answers(page)
         shown = _look(visitor, fleet.url, "agents")
         assert shown["failing_tools"]["alert"] == "no table spans"
         assert page.locator("#totals [role=alert]").inner_text() == "no table spans"
         for chart in BOARDS["agents"]["charts"]:
-            if chart["name"] != "failing_tools":
+            if chart["name"] in (names[0], names[2]):
                 card = shown[chart["name"]]
-                _check(chart, card, fleet.rows(card["sql"]))
+                _check(chart, card, answers.of(card["sql"]))
         visitor.looks("dashboards-one-fails", "no table spans")
 
 

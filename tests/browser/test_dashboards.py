@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.conftest import Data, visiting
-from tests.browser.drawn_cards import SHOWN
+from tests.browser.drawn_cards import SHOWN, Answers, draw_only
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, post
 from tests.engines import ROOT
@@ -116,12 +116,16 @@ def _text(value: Any) -> str:
         return "" if value is None else str(value)
 
 
-def _check_all(data: Data, shown: dict[str, Any]) -> dict[str, list[list[Any]]]:
+def _check_all(
+    data: Data, shown: dict[str, Any], answers: Answers, copied: str
+) -> dict[str, list[list[Any]]]:
     results = {}
     for chart in CHARTS:
         name = chart["name"]
-        # What the page offers to copy is what it shows, wherever it is run.
-        answer = _asked(data, shown[name]["sql"])
+        answer = answers.of(shown[name]["sql"])
+        if name == copied:
+            # What the page offers to copy is what it shows, wherever it is run.
+            _check(chart, shown[name], _asked(data, shown[name]["sql"]))
         _check(chart, shown[name], answer)
         results[name] = answer["rows"]
     return results
@@ -130,9 +134,10 @@ def _check_all(data: Data, shown: dict[str, Any]) -> dict[str, list[list[Any]]]:
 def test_every_chart_shows_what_its_sql_says(browser: Any, data: Data, fleet: str) -> None:
     with visiting(browser, data.url) as visitor:
         page = visitor.page
+        answers = Answers(page)
         shown = _look(visitor, f"{data.url}/dashboards?minutes=0&window=all")
         assert len(shown) == 9
-        rows = _check_all(data, shown)
+        rows = _check_all(data, shown, answers, "curve")
         visitor.looks("dashboards", "Failure rate by experiment", "Curve of a metric")
         # Nothing failed in the example's experiment, so it is not among those with failures.
         [[name, rate, failed, ended, at_least, at_most, *_]] = rows["reliability"]
@@ -146,7 +151,7 @@ def test_every_chart_shows_what_its_sql_says(browser: Any, data: Data, fleet: st
         assert [row[1] for row in rows["stuck"]] == ["fleet-4"]
 
         shown = _look(visitor, f"{data.url}/dashboards?minutes=0&since=2025-10-01&until=2025-10-31")
-        rows = _check_all(data, shown)
+        rows = _check_all(data, shown, answers, "waste")
         assert [row[2:] for row in rows["failures"]] == [[0, 0], [1, 1]]
         assert [row[1:3] for row in rows["lengths"]] == [[1.5, 1.95], [3.5, 3.95]]
         # Two, two and one run, each with 25, 50, 75 on a GPU and 25, 50, 76 on another.
@@ -248,13 +253,15 @@ def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None
     _asked(data, "SELECT 1", fresh=True)
     with visiting(browser, data.url) as visitor:
         page = visitor.page
+        answers = Answers(page)
+        draw_only(page, "runs", ("failures", "lengths", "reliability"))
         _look(visitor, f"{data.url}/dashboards?experiment=")
         notice = page.locator("#told").inner_text()
         assert "far from all others (1970-01-01, 2100-01-01)" in notice
         for name, days in (("7d", 7), ("30d", 30), ("90d", 90)):
             page.locator(f"#presets button[value='{name}']").click()
             shown = _drawn(visitor)
-            _check(CHARTS[0], shown["failures"], _asked(data, shown["failures"]["sql"]))
+            _check(CHARTS[0], shown["failures"], answers.of(shown["failures"]["sql"]))
             begin, end, *drawn = page.evaluate(SPAN)
             assert end - begin == days * DAY
             assert drawn
@@ -283,14 +290,22 @@ def test_presets_and_a_run_of_1970(browser: Any, data: Data, fleet: str) -> None
 def test_links_lead_to_the_run_and_the_experiment(browser: Any, data: Data, fleet: str) -> None:
     with visiting(browser, data.url) as visitor:
         page = visitor.page
+        draw_only(page, "runs", ("best", "curve"))
         where = f"{data.url}/dashboards?experiment={fleet}&metric=loss&until=2025-10-31"
-        for name, text in (("fleet-0", "fleet-0"), (NAME, NAME)):
-            _look(visitor, where)
-            page.locator("#best").get_by_role("link", name=name, exact=True).first.click()
-            visitor.looks(f"dashboards-link-{text[:5]}", text)
-            assert f"/#/experiments/{fleet}" in page.url
-        _look(visitor, where)
-        page.get_by_role("link", name="Open in MLflow").click()
+        shown = _look(visitor, where)
+        of_run, of_experiment = (
+            page.locator("#best").get_by_role("link", name=name, exact=True).first
+            for name in ("fleet-0", NAME)
+        )
+        chosen = page.get_by_role("link", name="Open in MLflow").get_attribute("href")
+        rows = _asked(data, shown["best"]["sql"])
+        at = rows["columns"].index
+        [run_id] = {row[at("run_id")] for row in rows["rows"] if row[0] == "fleet-0"}
+        assert of_run.get_attribute("href") == f"/#/experiments/{fleet}/runs/{run_id}"
+        of_experiment.click()
+        visitor.looks("dashboards-link-experiment", NAME)
+        assert f"/#/experiments/{fleet}" in page.url
+        visitor.go(chosen.removeprefix("/#"))
         visitor.looks("dashboards-link-curve", "fleet-4")
 
 
