@@ -12,6 +12,7 @@ import pytest
 from tests.browser import provider
 from tests.browser.provider import Provider
 from tests.rehearsal import site as sites
+from tests.rehearsal.empty_layers import with_empty_layers
 from tests.rehearsal.emulator import MACHINE
 from tests.rehearsal.layer_builds import build as built_layer
 from tests.rehearsal.site import Site, Visitor
@@ -37,9 +38,11 @@ collect_ignore = (
 
 @pytest.fixture(scope="package")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `sam build` makes of this source."""
+    """What `sam build` makes of this source; `make rehearse` deploys all of its layers."""
+    folder = tmp_path_factory.mktemp("built")
+    template = None if WHOLE else with_empty_layers(folder)
     try:
-        return build(interpreter(), tmp_path_factory.mktemp("built") / "build")
+        return build(interpreter(), folder / "build", template=template)
     except NoInterpreter as missing:
         if WHOLE:
             raise

@@ -354,12 +354,14 @@ def _decoded(content: bytes) -> Any:
         return content.decode()
 
 
-def build(python: str, folder: Path, source: Path = ROOT) -> Path:
-    """What `sam build` makes of a source, in a folder of its own."""
+def build(python: str, folder: Path, source: Path = ROOT, template: Path | None = None) -> Path:
+    """What `sam build` makes of a source, or of another template, in a folder of its own."""
+    template = template or source / "template.yaml"
     done = subprocess.run(
+        # SAM finds what it has cached only when it builds into the same folder again.
         [
-            *(*_SAM, "build", "--build-dir", str(folder)),
-            *("--cached", "--cache-dir", str(source / ".aws-sam" / "cache-arm64")),
+            *(*_SAM, "build", "--build-dir", str(folder), "--base-dir", str(source)),
+            *("--template-file", str(template)),
         ],
         cwd=source,
         env=environment(
