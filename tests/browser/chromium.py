@@ -31,6 +31,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # No page lives long enough to win back what it costs to optimize its code.
+    "--js-flags=--no-turbofan --no-maglev",
     "--no-proxy-server",
     f"--host-resolver-rules={NO_OTHER_MACHINE}",
 ]

@@ -46,19 +46,28 @@ class Traces(NamedTuple):
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Any]:
-    program = chromium.executable()
+def chromium_of_playwright() -> Iterator[Any]:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=str(program),
-            args=chromium.ARGUMENTS,
-            env=chromium.environment(program),
-        )
-        try:
-            yield started
-        finally:
-            started.close()
+        yield playwright.chromium
+
+
+@pytest.fixture(scope="package")
+def browser(chromium_of_playwright: Any) -> Iterator[Any]:
+    started = chromium_of_playwright.launch(**_program())
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def _program() -> dict[str, Any]:
+    program = chromium.executable()
+    return {
+        "executable_path": str(program),
+        "args": chromium.ARGUMENTS,
+        "env": chromium.environment(program),
+    }
 
 
 @pytest.fixture(scope="package")
@@ -102,9 +111,13 @@ def traces(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Traces:
 
 
 @pytest.fixture(scope="package")
-def profile(browser: Any) -> Iterator[Any]:
-    """Of visitors who do not log in: the files of the UI are fetched and compiled once."""
-    context = _new_profile(browser)
+def profile(chromium_of_playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Of visitors who do not log in: the files of the UI are fetched and compiled once. Only
+    browsers whose profile is a folder keep compiled code."""
+    folder = tmp_path_factory.mktemp("profile")
+    context = chromium_of_playwright.launch_persistent_context(
+        str(folder), **_program(), **_settings()
+    )
     try:
         yield context
     finally:
@@ -117,15 +130,15 @@ def visitor(profile: Any, data: Data) -> Iterator[Visitor]:
     try:
         yield _arrived(profile, data.url)
     finally:
-        for page in profile.pages:
-            page.close()
-        # The protocol of the developer tools needs a page.
+        visited = profile.pages
+        # The protocol of the developer tools needs a page, and so does the browser.
         blank = profile.new_page()
+        for page in visited:
+            page.close()
         stored = {"origin": data.url, "storageTypes": STORED}
         profile.new_cdp_session(blank).send("Storage.clearDataForOrigin", stored)
         profile.clear_cookies()
         profile.clear_permissions()
-        blank.close()
 
 
 @contextlib.contextmanager
@@ -137,24 +150,20 @@ def visiting(
     Args:
         zone: the time zone of the browser; None for that of this machine.
     """
-    context = _new_profile(browser, login, zone)
+    typed = None if login is None else {"username": login[0], "password": login[1]}
+    context = browser.new_context(**_settings(), http_credentials=typed, timezone_id=zone)
     try:
         yield _arrived(context, url)
     finally:
         context.close()
 
 
-def _new_profile(
-    browser: Any, login: tuple[str, str] | None = None, zone: str | None = None
-) -> Any:
-    typed = None if login is None else {"username": login[0], "password": login[1]}
-    return browser.new_context(
-        viewport={"width": 1500, "height": 950},
+def _settings() -> dict[str, Any]:
+    return {
+        "viewport": {"width": 1500, "height": 950},
         # The language of a machine without one is none that JavaScript knows.
-        locale="en-US",
-        http_credentials=typed,
-        timezone_id=zone,
-    )
+        "locale": "en-US",
+    }
 
 
 def _arrived(profile: Any, url: str) -> Visitor:

@@ -60,6 +60,11 @@ def complete(asked: dict[str, Any]) -> str:
     return re.sub(r":([a-z]+)\b", lambda found: literals.get(found[1], found[0]), asked["sql"])
 
 
+def ask_nothing(page: Any) -> None:
+    """Makes the page of the dashboards run no query: for those that only pass through it."""
+    page.route(f"**{SQL}", lambda route: route.abort("aborted"))
+
+
 def draw_only(page: Any, board: str, cards: Collection[str]) -> None:
     """Makes the page draw these cards of a board, and ask only what they need."""
     book = json.loads((ROOT / f"dashboards/boards/{board}.json").read_text())

@@ -47,7 +47,7 @@ def test_a_judge_judges_three_traces(visitor: Visitor, data: Data, traces: Trace
         dialog.get_by_role("button", name="Run judge").click()
         visitor.looks("judged", 'Judge "manners" completed successfully.', "kind", "rude")
         assert len(provider.asked) == 3
-    visitor.open(f"/experiments/{traces.experiment}/traces/{traces.made[1]}")
+    visitor.go(f"/experiments/{traces.experiment}/traces/{traces.made[1]}")
     page.get_by_label("Assess trace").click()
     visitor.looks("judged-trace", "manners", "rude")
     verdicts = [_verdicts(data, trace_id) for trace_id in traces.made]
@@ -112,7 +112,7 @@ def test_experiment(visitor: Visitor, data: Data) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
     visitor.looks("experiment-made", "made by hand")
     made = data.ask(get("experiments/get-by-name", experiment_name="made by hand"))["experiment"]
-    visitor.open(f"/experiments/{made['experiment_id']}/runs")
+    visitor.go(f"/experiments/{made['experiment_id']}/runs")
     page.get_by_test_id("overflow-menu-trigger").first.click()
     page.get_by_role("menuitem", name="Edit experiment").click()
     dialog = page.get_by_role("dialog")
@@ -236,7 +236,7 @@ def test_endpoint(visitor: Visitor, data: Data) -> None:
     page.get_by_placeholder("Openai API Key").fill("sk-abcdefghijkl")
     page.get_by_role("button", name="Create").click()
     visitor.looks("endpoint-made", "hand-endpoint")
-    visitor.open("/gateway")
+    visitor.go("/gateway")
     row = page.get_by_role("row").filter(has_text="hand-endpoint")
     row.get_by_role("checkbox").check(force=True)
     page.get_by_role("button", name="Delete").click()

@@ -7,14 +7,14 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.browser.conftest import visiting
+from tests.browser.conftest import Data, visiting
+from tests.browser.drawn_cards import ask_nothing
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, Side, post
 from tests.servers import ADMIN, start_product, stopped
@@ -72,7 +72,7 @@ def settled(visitor: Visitor, state: str = "drawn") -> None:
 
 
 def rows(visitor: Visitor) -> list[list[str]]:
-    return [row.inner_text().split("\t") for row in visitor.page.locator("#list tr").all()]
+    return [text.split("\t") for text in visitor.page.locator("#list tr").all_inner_texts()]
 
 
 def head(visitor: Visitor) -> list[str]:
@@ -94,6 +94,7 @@ def test_administrator_sees_filters_and_turns_pages(browser: Any, office: Office
     zone = "Pacific/Chatham"  # 12:45 or 13:45 hours ahead of UTC
     with visiting(browser, office.url, ADMIN, zone) as visitor:
         page = visitor.page
+        ask_nothing(page)
         page.goto(f"{office.url}/dashboards")
         page.get_by_role("link", name="Activity").click()
         settled(visitor)
@@ -203,8 +204,7 @@ def test_others_see_nothing(browser: Any, office: Office) -> None:
         assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
 
 
-def test_server_without_a_login_has_no_rows(browser: Any, tmp_path: Path) -> None:
-    with stopped(start_product(tmp_path)) as server, visiting(browser, server.url) as visitor:
-        visitor.page.goto(f"{server.url}/dashboards/activity")
-        settled(visitor)
-        visitor.looks("activity-no-login", "A server records who did what if it asks for a login.")
+def test_server_without_a_login_has_no_rows(visitor: Visitor, data: Data) -> None:
+    visitor.page.goto(f"{data.url}/dashboards/activity")
+    settled(visitor)
+    visitor.looks("activity-no-login", "A server records who did what if it asks for a login.")

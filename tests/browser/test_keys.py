@@ -4,13 +4,12 @@ are text, and a token is shown once."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from tests.browser.conftest import visiting
+from tests.browser.conftest import Data, visiting
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Call, Side, post
 from tests.servers import ADMIN, start_product, stopped
@@ -61,8 +60,7 @@ def create(visitor: Visitor, name: str, scopes: str, expiry: str, state: str = "
 
 
 def rows(visitor: Visitor) -> list[list[str]]:
-    table_rows = visitor.page.locator("#list tr").all()
-    return [row.inner_text().split("\t") for row in table_rows]
+    return [text.split("\t") for text in visitor.page.locator("#list tr").all_inner_texts()]
 
 
 def test_user_makes_uses_rotates_and_revokes_keys(browser: Any, url: str) -> None:
@@ -159,13 +157,9 @@ def test_key_of_another_workspace(browser: Any, url: str) -> None:
         assert [row[:3] for row in rows(visitor)] == [["of the team", "read", "team-a"]]
 
 
-def test_server_without_a_login_says_so(browser: Any, tmp_path: Path) -> None:
-    with (
-        stopped(start_product(tmp_path)) as server,
-        visiting(browser, server.url) as visitor,
-    ):
-        visitor.expected.add(("GET", KEYS, 404))
-        visitor.page.goto(f"{server.url}/dashboards/keys")
-        settled(visitor, "failed")
-        visitor.looks("keys-no-login", "API keys need a login, and this server asks for none.")
-        assert visitor.page.get_by_role("button", name="Create").is_disabled()
+def test_server_without_a_login_says_so(visitor: Visitor, data: Data) -> None:
+    visitor.expected.add(("GET", KEYS, 404))
+    visitor.page.goto(f"{data.url}/dashboards/keys")
+    settled(visitor, "failed")
+    visitor.looks("keys-no-login", "API keys need a login, and this server asks for none.")
+    assert visitor.page.get_by_role("button", name="Create").is_disabled()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.browser.conftest import visiting
+from tests.browser.drawn_cards import draw_only
 from tests.differential.rest import Call, Ref, Side, get, post
 from tests.servers import ADMIN, start_product, stopped
 
@@ -75,6 +76,7 @@ def test_dashboards_ask_who_that_is_and_what_may_be_read(browser: Any, guarded: 
         visitor.page.goto(f"{guarded.url}/dashboards")
         visitor.looks("dashboards-forbidden", "You may not read the system tables.")
     with visiting(browser, guarded.url, ADMIN) as visitor:
+        draw_only(visitor.page, "runs", ("failures",))
         visitor.page.goto(f"{guarded.url}/dashboards")
         visitor.page.locator("body[data-state=drawn]").wait_for(timeout=100_000)
         visitor.looks("dashboards-empty", "No run ended in this time.")

@@ -30,23 +30,20 @@ def test_home_and_experiments(visitor: Visitor, data: Data) -> None:
     visitor.looks("experiments", "diabetes", "Default")
 
 
-def test_runs(visitor: Visitor, data: Data) -> None:
+def test_runs_and_their_chart(visitor: Visitor, data: Data) -> None:
     visitor.open(f"/experiments/{data.experiment}/runs")
     visitor.looks("runs", "sweep", "5 matching runs")
     visitor.page.get_by_test_id("runs-search-autocomplete").click()
     visitor.page.keyboard.type("metrics.val_mse > 0")
     visitor.page.keyboard.press("Enter")
     visitor.looks("runs-filtered", "matching runs")
-
-
-def test_chart(visitor: Visitor, data: Data) -> None:
-    visitor.open(f"/experiments/{data.experiment}/runs?compareRunsMode=CHART")
+    visitor.go(f"/experiments/{data.experiment}/runs?compareRunsMode=CHART")
     visitor.looks("chart-sweep", "sweep")
     visitor.page.locator(".ag-row button").first.click()
     visitor.looks("chart", "training_score", "val_mae")
 
 
-def test_run(visitor: Visitor, data: Data) -> None:
+def test_run_and_its_files(visitor: Visitor, data: Data) -> None:
     trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
     path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}"
     visitor.open(path)
@@ -55,22 +52,20 @@ def test_run(visitor: Visitor, data: Data) -> None:
     visitor.looks("run-metrics", "training_score", "val_mae")
     visitor.go(f"{path}/system-metrics")
     visitor.looks("run-system-metrics")
+    _look_at_files(visitor, f"{path}/artifacts")
     sweep = next(run for run in data.runs if run["info"]["run_name"] == "sweep")
     visitor.go(f"/experiments/{data.experiment}/runs/{sweep['info']['run_id']}")
     visitor.looks("run-parent", "diabetes", "Child runs")
 
 
-def test_artifacts(visitor: Visitor, data: Data) -> None:
-    trial = next(run for run in data.runs if run["info"]["run_name"] != "sweep")
-    path = f"/experiments/{data.experiment}/runs/{trial['info']['run_id']}/artifacts"
-    visitor.open(path)
+def _look_at_files(visitor: Visitor, path: str) -> None:
+    visitor.go(path)
     visitor.looks("artifacts", "plots", "tables")
     # The page shows another file only when it is loaded anew.
-    for picture in ("error", "residuals"):
-        visitor.open(f"{path}/plots/{picture}.png")
-        visitor.looks(f"artifact-{picture}", f"{picture}.png")
-        shown = visitor.page.locator("img, canvas")
-        assert shown.count() >= 1
+    visitor.open(f"{path}/plots/error.png")
+    visitor.looks("artifact-error", "error.png")
+    shown = visitor.page.locator("img, canvas")
+    assert shown.count() >= 1
     visitor.open(f"{path}/tables/worst.json")
     visitor.looks("artifact-table", "expected", "predicted")
 
@@ -91,8 +86,3 @@ def test_compare(visitor: Visitor, data: Data) -> None:
     wanted = f"runs={quote(json.dumps(run_ids))}&experiments={quote(json.dumps([data.experiment]))}"
     visitor.open(f"/compare-runs?{wanted}")
     visitor.looks("compare", "Comparing 3 Runs")
-
-
-def test_prompts(visitor: Visitor) -> None:
-    visitor.open("/prompts")
-    visitor.looks("prompts", "Prompts")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.browser.conftest import visiting
+from tests.browser.drawn_cards import ask_nothing, draw_only
 from tests.differential.rest import Call, Side, post
 from tests.servers import ADMIN, start_product, stopped
 
@@ -70,6 +71,7 @@ def test_a_reader_is_granted_and_sees_the_rows_of_a_workspace(
 ) -> None:
     with visiting(browser, teams.url, ADMIN) as visitor:
         page = visitor.page
+        ask_nothing(page)
         page.goto(f"{teams.url}/dashboards")
         page.get_by_role("link", name="Readers").click()
         visitor.looks("readers-none", "There are no readers.", *TEAMS)
@@ -89,6 +91,7 @@ def test_a_reader_is_granted_and_sees_the_rows_of_a_workspace(
         visitor.expected.add(("GET", READERS, 403))
         page.goto(f"{teams.url}/dashboards/readers")
         visitor.looks("readers-forbidden", "Only administrators may see and grant readers.")
+        draw_only(page, "runs", ("best", "curve"))
         page.goto(f"{teams.url}/dashboards")
         page.locator("body[data-state=drawn]").wait_for(timeout=100_000)
         visitor.looks("readers-dashboards", "run of team-a")

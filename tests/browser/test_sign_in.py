@@ -11,6 +11,7 @@ import requests
 
 from tests.browser import provider
 from tests.browser.conftest import visiting
+from tests.browser.drawn_cards import ask_nothing
 from tests.browser.provider import FONT, Provider, sign_in
 from tests.browser.visitor import Visitor
 from tests.engines import free_port
@@ -73,6 +74,7 @@ def test_people_sign_in_and_out(browser: Any, product: Product) -> None:
             ".then(r => r.status)"
         )
         assert made == 200
+        ask_nothing(page)
         page.goto(f"{product.url}/dashboards")
         assert page.url == f"{product.url}/dashboards"
         page.goto(f"{product.url}/logout")

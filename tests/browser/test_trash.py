@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.conftest import visiting
+from tests.browser.conftest import Data, visiting
+from tests.browser.drawn_cards import ask_nothing
 from tests.browser.visitor import Visitor
 from tests.differential.rest import Side, get, post
 from tests.servers import ADMIN, start_product, stopped
@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 VERA = ("vera", "password-of-vera")
 TRASH = "/ajax-api/3.0/mlflow-serverless/trash"
 MOVE = "/ajax-api/3.0/mlflow-serverless/runs/move"
-SQL = "/ajax-api/3.0/mlflow-serverless/sql"
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 
 
@@ -72,8 +71,8 @@ def settled(visitor: Visitor, state: str = "drawn") -> None:
 
 
 def rows(visitor: Visitor) -> list[list[str]]:
-    table_rows = visitor.page.locator("#list tr").all()
-    return [row.inner_text().strip("\t\n").split("\t") for row in table_rows]
+    texts = visitor.page.locator("#list tr").all_inner_texts()
+    return [text.strip("\t\n").split("\t") for text in texts]
 
 
 def choose(visitor: Visitor, name: str) -> None:
@@ -85,6 +84,7 @@ def test_runs_are_restored_and_removed_for_good(browser: Any, admin: Admin) -> N
     kept, removed, restored = deleted_runs(admin, experiment, "keep", HOSTILE, "restore me")
     with visiting(browser, admin.url, ADMIN) as visitor:
         page = visitor.page
+        ask_nothing(page)
         page.goto(f"{admin.url}/dashboards")
         page.get_by_role("link", name="Trash").click()
         settled(visitor)
@@ -212,16 +212,15 @@ def test_runs_are_moved(browser: Any, admin: Admin) -> None:
     assert experiment(admin.old_run) == target
 
 
-def test_the_first_commands_are_shown_and_copied(browser: Any, tmp_path: Path) -> None:
-    with stopped(start_product(tmp_path)) as server, visiting(browser, server.url) as visitor:
-        page = visitor.page
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.goto(f"{server.url}/dashboards/start")
-        visitor.looks("start", "pip install mlflow", f"export MLFLOW_TRACKING_URI={server.url}")
-        assert page.locator(".command").count() == 3
-        page.get_by_role("button", name="Copy").nth(1).click()
-        page.get_by_text("Copied.").wait_for()
-        copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied == f"export MLFLOW_TRACKING_URI={server.url}"
-        links = {link.get_attribute("href") for link in page.locator("a").all()}
-        assert {"/", "/dashboards", "/dashboards/trash", "/dashboards/keys"} <= links
+def test_the_first_commands_are_shown_and_copied(visitor: Visitor, data: Data) -> None:
+    page = visitor.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{data.url}/dashboards/start")
+    visitor.looks("start", "pip install mlflow", f"export MLFLOW_TRACKING_URI={data.url}")
+    assert page.locator(".command").count() == 3
+    page.get_by_role("button", name="Copy").nth(1).click()
+    page.get_by_text("Copied.").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"export MLFLOW_TRACKING_URI={data.url}"
+    links = {link.get_attribute("href") for link in page.locator("a").all()}
+    assert {"/", "/dashboards", "/dashboards/trash", "/dashboards/keys"} <= links

@@ -71,7 +71,7 @@ def test_one_is_chosen_and_left(visitor: Visitor, teams: tuple[Server, Side]) ->
     visitor.page.get_by_text("team-a", exact=True).locator("visible=true").first.click()
     visitor.settle()
     assert "workspace=team-a" in visitor.page.url
-    visitor.open("/experiments?workspace=team-a")
+    visitor.go("/experiments?workspace=team-a")
     visitor.looks("workspace-experiments", "experiment of team-a")
     assert visitor.page.get_by_text("experiment of team-b").count() == 0
     visitor.open("/models?workspace=team-b")
@@ -85,7 +85,7 @@ def test_a_run_and_its_file(visitor: Visitor, teams: tuple[Server, Side]) -> Non
         path = f"/experiments/{values[f'experiment of {team}']}/runs/{values[f'run of {team}']}"
         visitor.open(f"{path}?workspace={team}")
         visitor.looks(f"workspace-run-{team}", f"run of {team}", "accuracy")
-        visitor.open(f"{path}/artifacts/note.txt?workspace={team}")
+        visitor.go(f"{path}/artifacts/note.txt?workspace={team}")
         visitor.looks(f"workspace-file-{team}", f"written by {team}")
 
 
