@@ -168,14 +168,14 @@ class CallJournal:
         raise AssertionError  # unreachable: the last attempt returns
 
     def _restore_cost(self) -> None:
-        outcomes = list(map(job_calls.unpacked, self._stored.values()))
-        costs = [
-            judge_costs.cost_of(outcome[_COMPLETION])
-            for outcome in outcomes
-            if _COMPLETION in outcome
-        ]
-        known = [each for each in costs if each is not None]
-        known += [outcome[_DOLLARS] for outcome in outcomes if _DOLLARS in outcome]
+        known: list[float] = []
+        for call, data in self._stored.items():
+            if call.request_digest.startswith(f"{_VALUE}:"):
+                continue  # no call, and perhaps large
+            outcome = job_calls.unpacked(data)
+            cost = judge_costs.cost_of(outcome[_COMPLETION]) if _COMPLETION in outcome else None
+            known += [] if cost is None else [cost]
+            known += [outcome[_DOLLARS]] if _DOLLARS in outcome else []
         if known:
             self._work.restore_cost(sum(known))
 

@@ -16,7 +16,6 @@ from judge_runner.prompt_evolution import Evaluated, mean
 from judge_runner.scoring import Scoring
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
-from mlcore.entities.evaluation.datasets import EvaluationRecord
 from mlcore.entities.traces import Assessment
 from mlcore.judges import trace_content
 from mlcore.judges.trace_content import Subject
@@ -44,16 +43,16 @@ class _Rating(NamedTuple):
     rationale: str | None
 
 
-def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
-    """Converts records of an evaluation dataset to examples for the optimization of a prompt. For a
-    record without expectations, its outputs are what is expected.
+def examples_of(records: Sequence[Mapping[str, Any]], variables: set[str]) -> list[Example]:
+    """Converts the contents of records of an evaluation dataset to examples for the optimization of
+    a prompt. For a record without expectations, its outputs are what is expected.
 
     Raises:
         InvalidParameterValue: a record lacks inputs, or one of the prompt's variables.
     """
     examples = []
     for number, record in enumerate(records):
-        inputs = record.content.get("inputs")
+        inputs = record.get("inputs")
         if not isinstance(inputs, dict) or not inputs:
             raise errors.InvalidParameterValue(
                 f"Record {number} is missing required 'inputs' field or it is empty"
@@ -63,7 +62,7 @@ def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> lis
             raise errors.InvalidParameterValue(
                 f"The inputs of record {number} lack variables of the prompt: {missing}"
             )
-        expected = record.content.get("expectations") or {_EXPECTED: record.content.get("outputs")}
+        expected = record.get("expectations") or {_EXPECTED: record.get("outputs")}
         examples.append(Example(inputs, expected))
     return examples
 

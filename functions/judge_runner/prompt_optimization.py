@@ -8,9 +8,10 @@ of the models (:mod:`judge_runner.call_journal`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from judge_runner import evaluation_runs, optimization_run, prompt_evolution
 from judge_runner.call_journal import CallJournal
@@ -35,6 +36,9 @@ from mlcore.prompt_templates import PromptTemplate
 from mlcore.repos.evaluation import dataset_records as evaluation_records
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.registry import model_versions
+
+_PORTION_CHARACTERS: Final = 300_000
+"""About the most characters of records in one item of the journal."""
 
 
 class OptimizedPrompt(NamedTuple):
@@ -67,11 +71,12 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         source.version.tags.get(reserved_tags.PROMPT_TEXT, ""),
         source.version.tags.get(reserved_tags.PROMPT_TYPE) == reserved_tags.CHAT_PROMPT,
     )
-    examples = _examples(job, template)
+    journal = CallJournal(work, complete)
+    examples = _examples(job, journal, template)
     own_run = OptimizationRun(job, examples)
     summary = job.summary
     if summary is None:
-        outcome = _optimize(work, CallJournal(work, complete), template, examples, own_run)
+        outcome = _optimize(work, journal, template, examples, own_run)
         metrics = optimization_run.loggable(_metrics(outcome))
         if outcome.text is None:
             summary = work.summarize(metrics)
@@ -86,16 +91,58 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     return _result(job, version, summary["metrics"])
 
 
-def _examples(job: Job, template: PromptTemplate) -> list[Example]:
-    dataset_id = job.params["dataset_id"]
-    if not dataset_id:
+def _examples(job: Job, journal: CallJournal, template: PromptTemplate) -> list[Example]:
+    """Returns the records of the job's dataset as its first execution has read them: later
+    executions must repeat its steps, and the scores of all candidates be comparable."""
+    if not job.params["dataset_id"]:
         return []
-    dataset = evaluation_datasets.find(job.workspace, dataset_id)
-    if dataset is None:
-        raise errors.ResourceDoesNotExist(f"Evaluation dataset with id '{dataset_id}' not found")
-    records = list(evaluation_records.in_order(dataset, None, limits.MAX_RECORDS))
-    limits.check_record_count(len(records))
-    return examples_of(records, template.variables())
+    records = _Records(job)
+    contents: list[dict[str, Any]] = []
+    for number, size in enumerate(journal.remember("portions", lambda: _portions(records.read()))):
+        portion = partial(records.portion, len(contents), size)
+        contents += journal.remember(f"records {number}", portion)
+    return examples_of(contents, template.variables())
+
+
+class _Records:
+    """The contents of all records of a job's dataset, oldest first. They are read once, when they
+    are needed."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._contents: list[dict[str, Any]] | None = None
+
+    def read(self) -> list[dict[str, Any]]:
+        """Returns the contents. Raises ResourceDoesNotExist if the dataset was deleted,
+        InvalidParameterValue if it has too many records."""
+        if self._contents is None:
+            dataset_id = self._job.params["dataset_id"]
+            dataset = evaluation_datasets.find(self._job.workspace, dataset_id)
+            if dataset is None:
+                raise errors.ResourceDoesNotExist(
+                    f"Evaluation dataset with id '{dataset_id}' not found"
+                )
+            records = list(evaluation_records.in_order(dataset, None, limits.MAX_RECORDS))
+            limits.check_record_count(len(records))
+            self._contents = [record.content for record in records]
+        return self._contents
+
+    def portion(self, begin: int, size: int) -> list[dict[str, Any]]:
+        return self.read()[begin : begin + size]
+
+
+def _portions(contents: Sequence[dict[str, Any]]) -> list[int]:
+    """Returns how many of the records, in their order, are remembered together."""
+    portions: list[int] = []
+    room = 0
+    for content in contents:
+        length = len(json.dumps(content))
+        if length > room or not portions:
+            portions.append(0)
+            room = _PORTION_CHARACTERS
+        portions[-1] += 1
+        room -= length
+    return portions
 
 
 def _optimize(

@@ -14,10 +14,11 @@ from judge_runner.job_execution import JobExecution
 from judge_runner.optimization_run import OptimizationRun
 from mlcore import ids
 from mlcore.entities.metrics import Metric
-from mlcore.repos.evaluation import jobs
+from mlcore.repos.evaluation import job_calls, jobs
 from mlcore.repos.runs.core import creations
 from mlcore.repos.runs.history import metric_history
 from tests.contract.conftest import Store
+from tests.contract.evaluation_calls import upsert
 from tests.contract.optimization_world import CAPITALS, OptimizationWorld, ask
 
 Json = dict[str, Any]
@@ -175,6 +176,48 @@ def test_a_kill_between_the_points_of_a_candidate_and_its_run(
         (0, 0.0),
         (1, 1.0),
     ]
+
+
+def test_records_that_are_changed_before_a_job_continues(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed job repeats its steps with the records that it began with: it asks nothing that it
+    would not have asked, and all scores are about the same records."""
+    body = world.body(max_metric_calls=20)
+    world.optimized(body)
+    call_count, world.proposed = len(world.model.asked), 0
+    world.model.asked.clear()
+    job = world.create(body)
+    [message] = world.queue.waiting
+
+    def die() -> None:
+        if len(world.model.asked) == call_count - 3:
+            raise Killed
+
+    world.before = die
+    with pytest.raises(Killed):
+        world.work()
+    world.before = lambda: None
+    assert upsert(world.dataset, {"inputs": {"question": "Oz"}, "outputs": "Ur"}).status == 200
+    world.queue.waiting = [message]
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
+    assert world.work() == []
+    done = world.get(job["job_id"])
+    assert (done["state"]["status"], done["final_eval_scores"]) == (
+        "JOB_STATUS_COMPLETED",
+        {"aggregate": 1.0, "equivalence": 1.0},
+    )
+    params = {each["key"]: each["value"] for each in world.run(job["run_id"])["data"]["params"]}
+    assert params["num_training_samples"] == str(len(CAPITALS))
+    assert not [text for text in world.predicted if "Oz" in text]
+    assert call_count <= len(world.model.asked) <= call_count + 8
+
+
+def test_any_text_of_a_record_can_be_remembered(store: Store) -> None:
+    call = job_calls.CallId("records", 0)
+    for _ in range(2):
+        assert job_calls.put("job", call, ["\ud800 é"], ids.now_ms()) == ["\ud800 é"]
 
 
 def test_a_message_that_comes_twice(world: OptimizationWorld) -> None:

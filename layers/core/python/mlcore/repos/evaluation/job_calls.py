@@ -50,7 +50,8 @@ def put(job_id: str, call: CallId, answer: Any, expiry_ms: int) -> Any:
     Raises:
         AnswerTooLarge: the answer does not fit into an item.
     """
-    data = zlib.compress(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode())
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    data = zlib.compress(text.encode(errors="surrogatepass"))
     if len(data) > MAX_BYTES:
         raise AnswerTooLarge
     key = keys.job_call(job_id, *call)
