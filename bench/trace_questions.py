@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from bench import many_traces
 from mlcore.system_tables import storage
-from mltables import statement_check, statement_execution
+from mltables import query_memory, statement_check, statement_execution
 from mltables.dialect import macros
 from mltables.duckdb_connection import open_before_fork
 from mltables.permitted_rows import RowSource
@@ -123,7 +123,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--restricted", action="store_true")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--threads", type=int, default=query_memory.here().threads)
     given = parser.parse_args()
+    limits = query_memory.here()._replace(threads=given.threads)
+    setattr(query_memory, "here", lambda: limits)  # noqa: B010 -- mypy refuses an assignment
     os.environ[storage.FOLDER] = str(given.folder)
     os.environ.setdefault("SYSTEM_TABLES_SCRATCH", tempfile.gettempdir())
     if not given.folder.exists():

@@ -15,7 +15,8 @@ from mltables.duckdb_connection import connect
 from tests.contract.conftest import EXAMPLES
 
 ENDS = (0, 1, 999, 1_000, 10**6, 2**31, 2**53, 10**16, 17 * 10**17, 2**63 - 1)
-DIVISORS = ("1", "7", "999", "1000", "1000000", "1000000000", "1e3", "1e6", "0.001", "1000.0", "0")
+DIVISORS = ("1", "7", "999", "1000", "1000000", "1000000000", "1e3", "1e6", "0.001", "1000.0",
+            "1000000.0", "12345678.25", "123456789012345.5", "0")  # fmt: skip
 START, END = "start_time_unix_nano", "end_time_unix_nano"
 
 
@@ -102,3 +103,9 @@ def test_known_whole_numbers_are_divided_at_once() -> None:
     translated = statement_check.translate(sql).sql
     assert "inner_divide" not in translated
     assert "inner_bigint" not in translated
+
+
+def test_a_quotient_of_a_whole_number_and_a_decimal_has_no_alternatives() -> None:
+    sql = statement_check.translate(f"SELECT ({END} - {START}) / 1000000.0 AS ms FROM spans").sql
+    assert f"round(({END} - {START}) / 1000000.0, 9)" in sql
+    assert "inner_" not in sql

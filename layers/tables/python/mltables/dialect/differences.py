@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mltables.dialect import aggregate_calls, operand_types, time_functions
+from mltables.dialect import aggregate_calls, operand_types, time_functions, whole_numbers
 from mltables.dialect.syntax_nodes import find_all
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def plus_or_minus(writer: Generator, expression: exp.Binary, sign: str) -> str:
             return f"CAST({writer.grouped(a)} {sign} {writer.grouped(b)} AS {kind})"
         if operand_types.may_be_date(a):
             return f"inner_no_date({writer.text(a)}) {sign} {writer.grouped(b)}"
+    elif whole_numbers.is_whole_term(expression):
+        return f"{writer.grouped(a)} {sign} {writer.grouped(b)}"
     elif sign == "-" and operand_types.is_date(a) and operand_types.is_date(b):
         return f"to_days(CAST({writer.grouped(a)} - {writer.grouped(b)} AS INTEGER))"
     elif sign == "-" and not operand_types.is_number(a) and not operand_types.is_number(b):

@@ -250,6 +250,8 @@ class Generator(DuckDBGenerator):
         a, b = expression.this, expression.expression
         if whole_numbers.is_plain(expression):
             return f"({self.grouped(a)} / {self.grouped(b)})"
+        if (places := whole_numbers.places(expression)) is not None:
+            return f"round({self.grouped(a)} / {self.grouped(b)}, {places})"
         digits = ", ".join(operand_types.digit_count(operand) for operand in (a, b))
         return self.once(f"inner_divide({{0}}, {{1}}, {digits})", self.text(a), self.text(b))
 

@@ -7,6 +7,7 @@ half a second to plan the statement. The quotient of whole numbers is a DOUBLE a
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -25,6 +26,12 @@ _COLUMNS: Final = {name for name, kind in _KINDS if kind == "BIGINT"} - {
 """The names of columns that are whole numbers in each table or view that has them."""
 _IS_WHOLE: Final = "is_whole"
 """Key in the ``meta`` of a division of whole numbers."""
+_PLACES: Final = "places"
+"""Key in the ``meta`` of a division of a whole number by a decimal: the decimal places of the
+quotient."""
+_DECIMAL: Final = re.compile(r"([1-9][0-9]*)\.([0-9]+)")
+_WHOLE_DIGITS: Final = 20
+"""Digits of a BIGINT as a decimal in Databricks."""
 _MOST_DIGITS: Final = 18
 _LEAST_EXACT: Final = 1000
 """The quotient of a whole number of 64 bits and this divisor is below 10**16. So many digits show a
@@ -51,8 +58,16 @@ def mark_divisions(query: exp.Query) -> None:
         if literal.is_string:
             trusted -= {name for name in trusted if name in literal.name.lower()}
     for division in divisions:
-        if _is_whole(division.this, trusted) and _is_whole(division.expression, trusted):
+        if not _is_whole(division.this, trusted):
+            continue
+        if _is_whole(division.expression, trusted):
             division.meta[_IS_WHOLE] = True
+        elif any(True for _ in find_all(division.this, exp.Column)):
+            division.meta[_PLACES] = _places(division.expression)
+        else:
+            continue
+        for term in find_all(division.this, exp.Add, exp.Sub):
+            term.meta[_IS_WHOLE] = True
 
 
 def is_plain(division: exp.Div) -> bool:
@@ -65,6 +80,18 @@ def is_plain(division: exp.Div) -> bool:
     return is_double or bool(division.meta.get(_IS_WHOLE))
 
 
+def places(division: exp.Div) -> int | None:
+    """Returns the number of decimal places of the quotient of a division, if
+    :func:`mark_divisions` has found that it divides a BIGINT by a decimal; else None."""
+    known: int | None = division.meta.get(_PLACES)
+    return known
+
+
+def is_whole_term(term: exp.Expr) -> bool:
+    """Whether :func:`mark_divisions` has found that a sum or difference is of whole numbers."""
+    return bool(term.meta.get(_IS_WHOLE))
+
+
 def is_exact(value: exp.Expr) -> bool:
     """Whether a value is a quotient of whole numbers that is certainly below 10**16, so that DuckDB
     makes a whole number of it as Databricks does."""
@@ -74,6 +101,21 @@ def is_exact(value: exp.Expr) -> bool:
         return False
     divisor = value.expression
     return isinstance(divisor, exp.Literal) and int(divisor.name) >= _LEAST_EXACT
+
+
+def _places(divisor: exp.Expr) -> int | None:
+    """Returns the number of decimal places of the quotient of a BIGINT and a divisor; None if the
+    divisor is not a literal such as ``1000.0``. The rule is that of the macro
+    ``inner_quotient_places``."""
+    if not isinstance(divisor, exp.Literal) or divisor.is_string:
+        return None
+    written = _DECIMAL.fullmatch(divisor.name)
+    if written is None or len(divisor.name) > _MOST_DIGITS:
+        return None
+    scale = len(written[2])
+    wanted = max(6, len(written[1]) + scale + 1)
+    most = 38 - (_WHOLE_DIGITS + scale)
+    return wanted if wanted <= most else max(most, min(wanted, 6))
 
 
 def _is_whole(node: exp.Expr, trusted: set[str]) -> bool:
