@@ -13,7 +13,7 @@ import pytest
 from kubeflow import lists
 from mlcore.db import deadline
 from mlcore.db.table import Check, Operation, table
-from mlcore.errors import TemporarilyUnavailable
+from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.kubeflow_api import KubeflowApi
@@ -152,3 +152,23 @@ def test_runs_and_their_experiment_in_few_transactions(
     assert len(api.items("experiment_runs", **QUERY)) == len(run_ids)
     assert [operations[2].__class__ for operations in transactions] == [Check] * len(transactions)
     assert 2 <= len(transactions) <= 3
+
+
+@pytest.mark.parametrize("workspace", ["default", "team"])
+def test_runs_that_are_written_all_the_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch, workspace: str
+) -> None:
+    """A transaction with many of them meets one of their writes each time; one alone does not."""
+    enable_workspaces(monkeypatch, "team")
+    tracking, api = Api(workspace), KubeflowApi(workspace=workspace)
+    experiment_id = tracking.new_experiment("active runs")
+    run_ids = [tracking.new_run(experiment_id) for _ in range(5)]
+    write = table.transact
+
+    def conflicting(operations: Sequence[Operation], token: str) -> None:
+        if len(operations) > 4:
+            raise RequestLimitExceeded("The table is busy with conflicting writes. Try again.")
+        write(operations, token)
+
+    monkeypatch.setattr(table, "transact", conflicting)
+    assert len(api.items("experiment_runs", **QUERY)) == len(run_ids)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from mlcore.db import item_size
 from mlcore.db.keys import Key
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
+from mlcore.errors import RequestLimitExceeded
 from mlcore.ids import new_ulid
 
 TRANSACTION_OPERATIONS: Final = 100
@@ -63,8 +64,10 @@ class _Transaction:
 
 def execute(groups: Sequence[Group]) -> None:
     """Executes groups of operations in few transactions. Groups whose conditions fail are left
-    out. Transactions with the same check would conflict with each other, so they are executed one
-    after the other, all others in parallel."""
+    out, and so are several groups whose transaction still conflicts with other writes after many
+    attempts: the more items it has, the more often one of them is being written. Transactions with the
+    same check would conflict with each other, so they are executed one after the other, all others
+    in parallel."""
     table.parallel([partial(_execute_in_turn, chain) for chain in _chains(groups)])
 
 
@@ -132,5 +135,9 @@ def _execute(groups: Sequence[Group]) -> None:
         except TransactionFailed as failed:
             refused = {at for position in failed.items for at in owners[position]}
             remaining = [group for at, group in enumerate(remaining) if at not in refused]
+        except RequestLimitExceeded:
+            if len(groups) == 1:
+                raise
+            return
         else:
             return
