@@ -172,6 +172,10 @@ def test_limits(both: Pair, kind: str) -> None:
                 {"order_by": "run_id"},
                 {"order_by": "creation_timestamp"},
                 {"order_by": "timestamp"},
+                {"order_by": "attributes.name"},
+                {"order_by": "attributes.timestamp DESC"},
+                {"order_by": "tag.x"},
+                {"order_by": "metrics.m"},
             )
         ]
         + [

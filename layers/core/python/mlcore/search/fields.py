@@ -74,6 +74,7 @@ class SearchableEntity(NamedTuple):
     quoted_kinds: bool
     """Whether the word before the first dot may be in backticks."""
     unknown_kind: str
+    """Refusal of another word before the first dot (``found``) of a name (``field``)."""
     attributes: dict[str, SearchableAttribute]
     """The attributes, by each name and alias that a filter may use."""
     sortable: dict[str, SearchableAttribute]

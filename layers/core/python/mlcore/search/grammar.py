@@ -178,7 +178,7 @@ def _field(
     if entity.quoted_kinds:
         word = strip_quotes(word, "`")
     if word not in entity.kinds:
-        raise InvalidParameterValue(entity.unknown_kind.format(found=word))
+        raise InvalidParameterValue(entity.unknown_kind.format(found=word, field=text))
     kind = entity.kinds[word]
     key = strip_quotes(strip_quotes(key, "'\""), "`")
     if kind.name == ATTRIBUTE and key not in attributes:

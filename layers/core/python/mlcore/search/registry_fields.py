@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mlcore.search.fields import (
     ATTRIBUTE,
+    EXPERIMENT,
     NUMBER,
     STRING,
     TAG,
@@ -63,8 +64,9 @@ REGISTERED_MODEL = SearchableEntity(
 
 _ORDERS = valid_keys(("name", "timestamp")).replace("{", "{{").replace("}", "}}")
 REGISTERED_MODEL_ORDER = REGISTERED_MODEL._replace(
+    kinds={"attribute": _ATTRIBUTE_KIND},
+    unknown_kind=f"Invalid order by key '{{field}}' specified. Valid keys are '{_ORDERS}'",
     unknown_attribute=f"Invalid order by key '{{key}}' specified. Valid keys are '{_ORDERS}'",
-    unsortable=f"Invalid order by key 'tags.{{key}}' specified. Valid keys are '{_ORDERS}'",
 )
 """For orders: MLflow's error messages differ from those of filters."""
 
@@ -98,3 +100,9 @@ MODEL_VERSION = REGISTERED_MODEL._replace(
     quoted_numbers=True,
     numbers_for=("creation_timestamp", "last_updated_timestamp", "version_number"),
 )
+
+MODEL_VERSION_ORDER = MODEL_VERSION._replace(
+    kinds={**MODEL_VERSION.kinds, "attributes": _ATTRIBUTE_KIND},
+    unknown_kind=EXPERIMENT.unknown_kind,
+)
+"""For orders, which MLflow's server parses as those of experiments."""

@@ -20,7 +20,7 @@ from mlcore.search import grammar, sort_keys
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
-from mlcore.search.registry_fields import MODEL_VERSION
+from mlcore.search.registry_fields import MODEL_VERSION, MODEL_VERSION_ORDER
 
 MOST_RESULTS = 200_000
 MODELS_TOGETHER = 16
@@ -48,7 +48,7 @@ def search(
     check_max_results(limit, MOST_RESULTS)
     conditions = grammar.parse_filter(filter_string, MODEL_VERSION)
     prompts, comparisons = models.without_prompt_filter(conditions)
-    ordering = grammar.parse_order_by(order_by, MODEL_VERSION)
+    ordering = grammar.parse_order_by(order_by, MODEL_VERSION_ORDER)
     query = [workspace, filter_string, list(order_by)]
     position = paging.position_of(page_token, query)
     after = None if position is None else sort_keys.restore_key(position, ordering, MODEL_VERSION)
