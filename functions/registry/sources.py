@@ -166,7 +166,17 @@ def _logged_model(origin: VersionOrigin, request: Request) -> StoredLoggedModel:
     except errors.ResourceDoesNotExist:
         if limits.is_local(origin.source) or limits.is_proxied(origin.source):
             raise limits.not_owned(origin.source, "model_id") from None
+        limits.check_absolute(origin.source)
+        if _is_of_another(origin.source, model_id):
+            raise limits.not_owned(origin.source, "model_id") from None
         raise
+
+
+def _is_of_another(source: ParsedSource, model_id: str) -> bool:
+    """Whether a source names a run, or a logged model or version other than the logged model."""
+    if source.model is not None:
+        return source.model.model_id != model_id
+    return limits.run_of(source) is not None
 
 
 def _check_model(source: ParsedSource, model: LoggedModelItem) -> None:
@@ -175,12 +185,8 @@ def _check_model(source: ParsedSource, model: LoggedModelItem) -> None:
             return
         raise limits.local_refused(source, "model_id")
     limits.check_absolute(source)
-    if source.model is not None:
-        if source.model.model_id != model.model_id:
-            raise limits.not_owned(source, "model_id")
-    elif limits.run_of(source) is not None or (
-        limits.is_proxied(source) and not limits.is_below(source, model.artifact_location)
-    ):
+    is_outside = limits.is_proxied(source) and not limits.is_below(source, model.artifact_location)
+    if is_outside or _is_of_another(source, model.model_id):
         raise limits.not_owned(source, "model_id")
 
 

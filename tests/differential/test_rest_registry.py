@@ -283,6 +283,16 @@ def test_sources(both: Pair) -> None:
             version(name, f"models:/{other}/1", run_id="wrong"),
             version(name, f"models:/{other}/1", model_id="m-1"),
             version(name, f"models:/{other}/2"),
+            *(
+                version(name, source, model_id="m-unknown")
+                for source in (
+                    "models:/m-other",
+                    "models:/m-unknown",
+                    "runs:/unknown/model",
+                    "s3://bucket/../x",
+                    "s3://bucket/x",
+                )
+            ),
             alias(other, "x", "1"),
             version(name, f"models:/{other}@x"),
             get(f"{VERSIONS}/get-download-uri", name=name, version="4"),
