@@ -65,9 +65,9 @@ class _Transaction:
 def execute(groups: Sequence[Group]) -> None:
     """Executes groups of operations in few transactions. Groups whose conditions fail are left
     out, and so are several groups whose transaction still conflicts with other writes after many
-    attempts: the more items it has, the more often one of them is being written. Transactions with the
-    same check would conflict with each other, so they are executed one after the other, all others
-    in parallel."""
+    attempts: the more items it has, the more often one of them is being written. Transactions with
+    the same check would conflict with each other, so they are executed one after the other, all
+    others in parallel."""
     table.parallel([partial(_execute_in_turn, chain) for chain in _chains(groups)])
 
 
