@@ -105,7 +105,7 @@ def test_a_statement_gets_the_memory_that_its_function_has_for_it(
     """No less, and no more; the error says how much."""
     monkeypatch.setenv(limits.FUNCTION_MEMORY, str(megabytes))
     most = limits.of_function(megabytes, 2)
-    rows = most.memory // 60
+    rows = most.memory // 350
     assert _kept(rows // 4) == [[rows // 4]]
     with pytest.raises(errors.InvalidParameterValue, match=f"more than the {most.text} of memory"):
         _kept(rows * 2)
@@ -113,7 +113,7 @@ def test_a_statement_gets_the_memory_that_its_function_has_for_it(
 
 
 def _kept(rows: int) -> Any:
-    """A query that keeps a text of 32 bytes for each row."""
+    """A query that keeps a text of 320 bytes for each row."""
     numbers = f"SELECT explode(sequence(1, {rows})) AS n"
-    sql = f"SELECT size(collect_list(md5(string(n)))) FROM ({numbers})"
+    sql = f"SELECT size(collect_list(repeat(md5(string(n)), 10))) FROM ({numbers})"
     return execution.run_query({"sql": sql})["rows"]
