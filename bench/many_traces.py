@@ -21,6 +21,7 @@ import duckdb
 
 from mlcore.system_tables import storage
 from mltables.lake import Lake
+from mltables.packed_files import PACKED_ROWS
 from mltables.row_replacement import FULL_FILE_ROWS
 from mltables.snapshot import Snapshot
 from mltables.table_columns import Table
@@ -219,6 +220,9 @@ def write(folder: Path, traces: int) -> None:
                     _write(connection, tables[table], rows, day, packed=ago > 0)
                 made += count
                 sys.stderr.write(f"  {made:,} of {traces:,} traces\n")
+        for table in tables.values():
+            # As each fiftieth commit of the publisher, whose commits are smaller than these.
+            lake.checkpoint(table.table.name, table.snapshot.delta)
 
 
 def _write_experiments(table: WritableTable) -> None:
@@ -244,9 +248,11 @@ def _write(
     of: Table = table.table
     later = f"({of.first}) IS NOT TRUE" if packed and of.first else "false"
     types = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind, *_ in of.columns)
+    most = PACKED_ROWS if packed and of.first else FULL_FILE_ROWS
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE made_rows AS SELECT *, {later} AS later, "
-        f"(row_number() OVER (PARTITION BY {later} ORDER BY {of.order}) - 1) // {FULL_FILE_ROWS} "
+        f"(row_number() OVER (PARTITION BY {later} ORDER BY {of.order}) - 1) "
+        f"// CASE WHEN {later} THEN {most} ELSE {FULL_FILE_ROWS} END "
         f"AS part FROM (SELECT {types} FROM ({rows}))"
     )
     change = table.change()

@@ -97,3 +97,11 @@ def _rows(tables: Tables, sql: str) -> list[str]:
 def _version() -> int:
     lake = pytest.importorskip("deltalake")
     return int(lake.DeltaTable(storage.table_uri("spans")).version())
+
+
+def test_files_of_small_rows_have_more_rows() -> None:
+    packed_files = pytest.importorskip("mltables.packed_files")
+    most = packed_files.most_rows_of
+    assert most(1000, 0) == packed_files.PACKED_ROWS == most(500_000, 500_000 * 300)
+    assert most(500_000, 500_000 * 10_000) == 20_000
+    assert most(500_000, 500_000 * 1000) * 1000 <= packed_files.PACKED_BYTES

@@ -20,8 +20,12 @@ from mltables.writable_table import WritableTable
 
 LOOSE_FILES: Final = 8
 """A day is packed if it has more files that are neither packed nor full (``FULL_FILE_BYTES``)."""
-PACKED_ROWS: Final = FULL_FILE_ROWS
-"""Most rows of a packed file. A reader of a file needs memory for all values of a column."""
+PACKED_ROWS: Final = 60_000
+"""Most rows of a packed file, a group of rows (``ROW_GROUP``). To open a file takes as long as to
+read a column of 10,000 rows, so files of small rows have more of them than ``FULL_FILE_ROWS``."""
+PACKED_BYTES: Final = 28 << 20
+"""A packed file with more rows than ``FULL_FILE_ROWS`` has at most so many bytes before
+compression: to change a row, the publisher holds all rows of a file in memory."""
 FEWEST_ROWS: Final = 2000
 """The limit of rows of a packed file for rows that come first (``Table.first``) is never lower than
 this, however large the rows are."""
@@ -69,9 +73,19 @@ def pack(
     chosen = list(_up_to(sorted(by_day[max(many)]), most_rows))
     rows, size = sum(file.rows for file in chosen), sum(file.size for file in chosen)
     fitting = FULL_FILE_BYTES * rows // (size * ROWS_OF_FIRST)
-    most_first = min(PACKED_ROWS, max(FEWEST_ROWS, fitting))
+    most_first = min(PACKED_ROWS, FULL_FILE_ROWS, max(FEWEST_ROWS, fitting))
     _write(connection, table, max(many), [file.name for file in chosen], most_first)
     return rows
+
+
+def most_rows_of(rows: int, size: int) -> int:
+    """Returns how many rows a packed file has at most, besides rows that come first.
+
+    Args:
+        rows: the number of rows that are packed.
+        size: their bytes before compression.
+    """
+    return min(PACKED_ROWS, max(FULL_FILE_ROWS, PACKED_BYTES * rows // max(size, 1)))
 
 
 def _loose_files(
@@ -113,12 +127,17 @@ def _write(
     files = table.local(names)
     change = table.change()
     change.remove(names)
+    ((rows, size),) = connection.execute(
+        "SELECT (SELECT sum(num_rows) FROM parquet_file_metadata($files))::BIGINT, "
+        "(SELECT sum(total_uncompressed_size) FROM parquet_metadata($files))::BIGINT",
+        {"files": list(files)},
+    ).fetchall()
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE places AS
         SELECT filename, file_row_number, later,
                (row_number() OVER (PARTITION BY later ORDER BY {order}) - 1)
-                   // CASE WHEN later THEN {PACKED_ROWS} ELSE {most_first} END AS part
+                   // CASE WHEN later THEN {most_rows_of(rows, size)} ELSE {most_first} END AS part
         FROM (
             SELECT filename, file_row_number, {order},
                    ({table.table.first}) IS NOT TRUE AS later
