@@ -43,11 +43,12 @@ def connect(
     return connection
 
 
-def open_before_fork() -> None:
+def open_before_fork() -> duckdb.DuckDBPyConnection:
     """Opens the DuckDB database that :func:`connect` uses in processes that this process forks. The
     database starts no thread, because a process with threads cannot be forked safely."""
     if not _databases_before_fork:
         _databases_before_fork.append(_open(MEMORY, 1, ""))
+    return _databases_before_fork[0]
 
 
 def _open(memory: str, threads: int, spill: str) -> duckdb.DuckDBPyConnection:

@@ -280,7 +280,16 @@ def evaluate_bounds(
     compare columns) in an empty DuckDB. Drops those that cannot be used, such as NULL."""
     if not any(bound for bounds in column_bounds.values() for bound in bounds):
         return {}
+    # Bounds of one statement need the same macros, most of all those that compare times.
+    every = "\n".join(
+        sql
+        for bounds in column_bounds.values()
+        for each in bounds
+        for bound in each
+        for sql in bound.values
+    )
     with connect(None) as connection:
+        macros.create_macros(connection, every)
         return {
             table: [
                 [known for bound in each if (known := _known(connection, bound, parameters))]
@@ -297,7 +306,6 @@ def _known(
     for sql in bound.values:
         wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql
         given = {name: parameter for name, parameter in parameters.items() if f"${name}" in sql}
-        macros.create_macros(connection, sql)
         try:
             ((value, kind),) = connection.execute(
                 f"SELECT {wanted}, typeof({wanted})", given

@@ -43,6 +43,7 @@ from typing import Any, Final, NoReturn
 
 from mlcore.system_tables import storage
 from mltables import query_memory, statement_check, statement_execution
+from mltables.dialect import macros
 from mltables.duckdb_connection import open_before_fork
 from mltables.lake import Lake
 
@@ -79,7 +80,7 @@ def _serve(idle_seconds: float) -> None:
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
     importlib.import_module("pytz")  # DuckDB returns times with it
     query_memory.here()  # the processes of queries have another environment
-    open_before_fork()
+    macros.create_before_fork(open_before_fork())
     if not os.environ.get(storage.FOLDER):
         import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it
 
