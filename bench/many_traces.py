@@ -220,9 +220,9 @@ def write(folder: Path, traces: int) -> None:
                     _write(connection, tables[table], rows, day, packed=ago > 0)
                 made += count
                 sys.stderr.write(f"  {made:,} of {traces:,} traces\n")
-        for table in tables.values():
+        for written in tables.values():
             # As each fiftieth commit of the publisher, whose commits are smaller than these.
-            lake.checkpoint(table.table.name, table.snapshot.delta)
+            lake.checkpoint(written.table.name, written.snapshot.delta)
 
 
 def _write_experiments(table: WritableTable) -> None:
