@@ -116,7 +116,7 @@ def has_uploads(skill: Skill) -> bool:
 
 def upload_paths(workspace: str, identity: SkillIdentity) -> set[str]:
     """Returns the paths of the files that were uploaded for the versions of a skill, deleted ones
-    included; none if there is no such skill. One round trip."""
+    included; none if there is no such skill. One round trip per megabyte of versions."""
     reads: list[Any] = table.parallel(
         [lambda: find(workspace, identity), lambda: _version_items(workspace, identity)]
     )
