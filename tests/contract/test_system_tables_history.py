@@ -365,8 +365,9 @@ def test_points_of_a_refused_request_are_in_no_table(
 
     def log(point: Metric) -> None:
         fields = {"key": point.key, "value": point.value, "timestamp": 1, "step": 1}
-        store.api.post("runs/log-metric", run_id=run_id, **fields)
         time.sleep(0.002)  # batches have times in milliseconds
+        store.api.post("runs/log-metric", run_id=run_id, **fields)
+        time.sleep(0.002)
 
     log(before)
     if published_between:

@@ -269,11 +269,16 @@ def test_the_lander_lands_no_refused_points(
 ) -> None:
     landed: list[Any] = []
     monkeypatch.setattr(landing_objects, "put", lambda *_: None)
-    monkeypatch.setattr(landing_objects, "encode", lambda points, _: landed.append(list(points)))
+    monkeypatch.setattr(
+        landing_objects,
+        "encode",
+        lambda points, _, refused: landed.append((len(list(points)), len(list(refused)))),
+    )
     put, mark = refused[2]
     lander.app.land([put], "shard")
     lander.app.land([put, mark], "shard")
-    assert [len(points) for points in landed] == [1]
+    lander.app.land([mark], "shard")
+    assert landed == [(1, 0), (0, 1)]
 
 
 def test_refused_points_may_be_sent_again(

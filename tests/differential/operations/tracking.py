@@ -321,4 +321,6 @@ def _table(experiment_id: str, run_id: str) -> list[object]:
 
 
 def _columns(record: Record) -> list[str]:
-    return sorted(mlflow.search_runs().columns)
+    """Without what the client tells of the checkout: a detached one has no branch."""
+    columns = mlflow.search_runs().columns
+    return sorted(name for name in columns if not name.startswith("tags.mlflow.source.git."))
