@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -15,9 +16,6 @@ from mlcore.wire import times
 
 _MODEL: Final = "gpt-4o-mini"
 _MINUTE_MS: Final = 60_000
-_INFO: Final = 20
-_ERROR: Final = 40
-"""MLflow's levels of spans, by which its web UI filters them."""
 _BY_HAND: Final = {"source_type": "HUMAN", "source_id": "ann@bicycles.example"}
 _BY_JUDGE: Final = {"source_type": "LLM_JUDGE", "source_id": "mlflow-demo-judge"}
 
@@ -180,7 +178,7 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
             "attributes": [
                 {
                     "key": reserved_tags.SPAN_LOG_LEVEL,
-                    "value": {"intValue": str(_ERROR if failed else _INFO)},
+                    "value": {"intValue": str(logging.ERROR if failed else logging.INFO)},
                 },
                 *(
                     {"key": key, "value": {"stringValue": json.dumps(value, ensure_ascii=False)}}

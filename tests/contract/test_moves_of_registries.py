@@ -27,7 +27,7 @@ from mlcore.entities.workspaces import Workspace
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import mcp_servers, skills, webhooks
 from mlcore.repos.removal import workspace_moves
-from mlcore.repos.workspaces import versioned_moves, workspaces
+from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import secret_values
 from tests.contract.interleaved_calls import Act, meetings
 from tests.contract.logged_runs import killed_at
@@ -198,7 +198,7 @@ def test_what_was_deleted_after_a_killed_move_stays_deleted(
 ) -> None:
     """And what was not is complete, and in one workspace only; with transactions that have room for
     all, for no copies of the versions, and for few deletions."""
-    monkeypatch.setattr(versioned_moves, "OPERATIONS", operations)
+    monkeypatch.setattr(item_size, "TRANSACTION_OPERATIONS", operations)
     monkeypatch.setattr(item_size, "TRANSACTION_BYTES", size)
     kind = KINDS[named]
     for step in itertools.count():
@@ -233,7 +233,7 @@ def test_a_change_beside_a_move_is_kept(
     world: Any, monkeypatch: pytest.MonkeyPatch, named: str, operations: int
 ) -> None:
     """If it was acknowledged; also that of a version for which the transaction has no room."""
-    monkeypatch.setattr(versioned_moves, "OPERATIONS", operations)
+    monkeypatch.setattr(item_size, "TRANSACTION_OPERATIONS", operations)
     kind, places = KINDS[named], list[tuple[str, str]]()
 
     def prepare() -> tuple[Act, Act]:
@@ -297,7 +297,7 @@ def test_what_a_killed_move_left_replaces_nothing_newer(
 ) -> None:
     """The moved one is deleted and another one of its name created, with a version that was changed
     less often than the one that is left."""
-    monkeypatch.setattr(versioned_moves, "OPERATIONS", 4)
+    monkeypatch.setattr(item_size, "TRANSACTION_OPERATIONS", 4)
     kind, left = KINDS[named], 0
     for request in itertools.count():
         workspace, name = made(kind)

@@ -32,6 +32,7 @@ from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run, RunReference
+from mlcore.repos.runs.core import creations
 
 TOGETHER = 100
 """Number of references that are read in one request."""
@@ -79,15 +80,8 @@ def _reference(experiment_id: str, run_id: str) -> ItemDifference:
     """Returns the difference for a run without a reference. The reference has no TTL, also if the
     run has one: the run may be restored meanwhile, and if it expires, the indexer deletes the
     reference."""
+    wanted = creations.reference(experiment_id, run_id)
     key = keys.run_ref(run_id)
-    wanted = RunReference(
-        PK=key.pk,
-        SK=key.sk,
-        run_id=run_id,
-        experiment_id=experiment_id,
-        updated_at=now_ms(),
-        version=1,
-    ).serialize()
     return ItemDifference(expected_items.MISSING, key, wanted, None, (run_id, None))
 
 

@@ -41,6 +41,7 @@ SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
 SPAN_COST: Final = "mlflow.llm.cost"
 SPAN_TYPE: Final = "mlflow.spanType"
 SPAN_LOG_LEVEL: Final = "mlflow.spanLogLevel"
+"""A level of Python's ``logging``, by which MLflow's web UI filters spans."""
 SPAN_INPUTS: Final = "mlflow.spanInputs"
 SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
 SPAN_TOKEN_USAGE: Final = "mlflow.chat.tokenUsage"  # noqa: S105 -- no secret

@@ -12,7 +12,7 @@ from mlcore.db.expression import ConditionExpression
 from mlcore.db.keys import Key
 from mlcore.db.table import Check, Delete, Operation, Put
 from mlcore.repos.kubeflow import grouped_writes
-from mlcore.repos.kubeflow.grouped_writes import TRANSACTION_OPERATIONS, Group
+from mlcore.repos.kubeflow.grouped_writes import Group
 from tests.examples import number_of
 
 CHECKED = st.sampled_from(["", "", "a", "b", "c"])
@@ -38,7 +38,7 @@ def test_transactions(drawn: list[tuple[str, int, int]]) -> None:
     for transaction in transactions:
         others = sum(len(each.operations) - len(each.checks) for each in transaction)
         checks = frozenset[Key]().union(*(each.checks for each in transaction))
-        assert others + len(checks) <= TRANSACTION_OPERATIONS
+        assert others + len(checks) <= item_size.TRANSACTION_OPERATIONS
         assert sum(each.size for each in transaction) <= item_size.TRANSACTION_BYTES
     named = Counter(
         key
@@ -50,7 +50,7 @@ def test_transactions(drawn: list[tuple[str, int, int]]) -> None:
     assert set(named.values()) <= {1}
     # Not more than twice as many as the operations and bytes need, and one for each check.
     needed = max(
-        sum(len(each.operations) for each in groups) / TRANSACTION_OPERATIONS,
+        sum(len(each.operations) for each in groups) / item_size.TRANSACTION_OPERATIONS,
         sum(each.size for each in groups) / item_size.TRANSACTION_BYTES,
     )
     assert len(transactions) <= 2 * needed + 1 + len(named)

@@ -10,6 +10,8 @@ from mlcore.db import failures
 from mlcore.db.expression import Raw
 
 _MAX_BYTES: Final = 400 * 1024
+TRANSACTION_OPERATIONS: Final = 100
+"""Maximum operations of one TransactWriteItems."""
 TRANSACTION_BYTES: Final = 3_500_000
 """Size of the items that one transaction writes; DynamoDB allows 4 MB for the whole request."""
 

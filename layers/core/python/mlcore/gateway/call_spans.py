@@ -7,6 +7,7 @@ the usage pages read.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,11 +32,6 @@ UNKNOWN: Final = "UNKNOWN"
 LLM: Final = "LLM"
 GUARDRAIL: Final = "GUARDRAIL"
 EVALUATOR: Final = "EVALUATOR"
-
-_DEBUG: Final = 10
-_INFO: Final = 20
-_ERROR: Final = 40
-"""MLflow's levels of spans, by which its web UI filters them."""
 
 
 class Span:
@@ -96,8 +92,8 @@ class Span:
     def _log_level(self) -> int:
         """Returns the level that MLflow's client gives to such a span."""
         if self.error is not None:
-            return _ERROR
-        return _INFO if self.attributes[reserved_tags.SPAN_TYPE] == LLM else _DEBUG
+            return logging.ERROR
+        return logging.INFO if self.attributes[reserved_tags.SPAN_TYPE] == LLM else logging.DEBUG
 
     def to_stored(
         self, trace_number: int, trace_id: str, redactors: Iterable[CredentialRedactor]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mlcore.db import item_size
 from mlcore.db.keys import Key
 from mlcore.db.table import Check, Operation, Put, TransactionFailed, table
 from mlcore.errors import RequestLimitExceeded
 from mlcore.ids import new_ulid
-
-TRANSACTION_OPERATIONS: Final = 100
-"""Maximum operations of one TransactWriteItems."""
 
 
 class Group(NamedTuple):
@@ -52,7 +49,7 @@ class _Transaction:
         )
         size = self._bytes + sum(group.size for group in groups)
         fits = (
-            operations + len(checks) <= TRANSACTION_OPERATIONS
+            operations + len(checks) <= item_size.TRANSACTION_OPERATIONS
             and size <= item_size.TRANSACTION_BYTES
         )
         if not fits and (self.groups or len(groups) > 1):

@@ -9,7 +9,7 @@ requests have changed in them since they were copied gets into the copies first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mlcore.db import item_size
 from mlcore.db.expression import ConditionExpression, Raw, Update
@@ -37,9 +37,6 @@ if TYPE_CHECKING:  # webhooks move without these
     from mlcore.models.skills import SkillVersion as SkillVersionItem
 
 E = TypeVar("E", "MCPServer", "Skill")
-
-OPERATIONS: Final = 100
-"""Operations that one transaction of DynamoDB may have."""
 
 
 class VersionedMove(NamedTuple):
@@ -108,7 +105,7 @@ def delete_left(
     Raises:
         WriteConflict: a version or its copy was changed since it was read.
     """
-    most, most_bytes = OPERATIONS // 2, item_size.TRANSACTION_BYTES // 2
+    most, most_bytes = item_size.TRANSACTION_OPERATIONS // 2, item_size.TRANSACTION_BYTES // 2
     for batch in item_size.batches(items, most, most_bytes):
         copies = list(map(copy_of, batch))
         operations: list[Operation] = []
@@ -154,15 +151,17 @@ def execute(move: VersionedMove, is_copy_of: Callable[[Raw], bool]) -> bool:
     absent = ConditionExpression()
     absent.require_absent(Item.PK)
     copies = list(move.copies)
-    fits = len(copies) + len(move.deletions) + 2 <= OPERATIONS
+    fits = len(copies) + len(move.deletions) + 2 <= item_size.TRANSACTION_OPERATIONS
     room = item_size.TRANSACTION_BYTES - item_size.estimate(move.copy)
     try:
         if not fits or sum(map(item_size.estimate, copies)) > room:
-            for batch in item_size.batches(copies, OPERATIONS - 1, item_size.TRANSACTION_BYTES):
+            for batch in item_size.batches(
+                copies, item_size.TRANSACTION_OPERATIONS - 1, item_size.TRANSACTION_BYTES
+            ):
                 check = Check(key_of_item(move.copy), absent)
                 table.transact([check, *map(Put, batch)], new_ulid())
             copies = []
-        deletions = move.deletions[: OPERATIONS - 2 - len(copies)]
+        deletions = move.deletions[: item_size.TRANSACTION_OPERATIONS - 2 - len(copies)]
         is_left = len(deletions) < len(move.deletions)
         source: Operation = move.mark if is_left else move.deletion
         table.transact([Put(move.copy, absent), source, *deletions, *map(Put, copies)], new_ulid())

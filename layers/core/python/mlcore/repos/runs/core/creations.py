@@ -65,15 +65,6 @@ def create(
         updated_at=now_ms(),
         version=1,
     )
-    reference = keys.run_ref(run.run_id)
-    location = RunReference(
-        PK=reference.pk,
-        SK=reference.sk,
-        run_id=run.run_id,
-        experiment_id=run.experiment_id,
-        updated_at=now_ms(),
-        version=1,
-    )
     if children:
         table.batch_write(children)
     absent = ConditionExpression()
@@ -81,7 +72,7 @@ def create(
     item = {**model.serialize(), **attributes, **(more or {})}
     operations = [
         Put(item, absent),
-        Put(location.serialize(), absent),
+        Put(reference(run.experiment_id, run.run_id), absent),
     ]
     try:
         # The token is not the run's id: an import gives a run that was purged its former id, and
@@ -95,3 +86,16 @@ def create(
     else:
         run_cache.cache_run(experiment, item)
     runs.remember(run.run_id, run.experiment_id)
+
+
+def reference(experiment_id: str, run_id: str) -> Raw:
+    """Returns the item that finds a run by its id (``RUN#REF``), without a TTL."""
+    key = keys.run_ref(run_id)
+    return RunReference(
+        PK=key.pk,
+        SK=key.sk,
+        run_id=run_id,
+        experiment_id=experiment_id,
+        updated_at=now_ms(),
+        version=1,
+    ).serialize()
