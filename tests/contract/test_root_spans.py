@@ -1,13 +1,16 @@
 """``request`` and ``response`` of ``trace_unified``: those of the first root span, whatever spans a
-trace has, and the files in which root spans come first."""
+trace has, their lengths, and the files in which root spans come first."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from mlcore import errors
+from mltables import statement_check, trace_view
 from tests.contract import span_files
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -81,6 +84,80 @@ def test_contents_are_those_of_the_first_root_span(
     asked = "SELECT count(*), count(DISTINCT response) FROM trace_unified WHERE request = 'a'"
     responses = [response for request, response in expected.values() if request == "a"]
     assert tables.ask(asked)["rows"] == [[len(responses), len(set(responses))]]
+
+
+def test_lengths_are_those_of_the_texts(traced: tuple[Tables, dict[str, list[str]]]) -> None:
+    tables, expected = traced
+    rows = [[trace, *map(len, texts)] for trace, texts in sorted(expected.items())]
+    both = "SELECT u.trace_id, length(request), char_length(U.Response)"
+    for columns, source in (
+        ("", "trace_unified u"),
+        ("", "trace_unified u WHERE length(response) > 0"),
+        ("", "traces t JOIN system.mlflow.trace_unified u USING (experiment_id, trace_id)"),
+        (", size(spans)", "trace_unified u"),
+        (", spans", "trace_unified u"),
+    ):
+        sql = f"{both}{columns} FROM {source} ORDER BY 1"
+        reads = statement_check.translate(sql).reads["trace_unified"]
+        assert trace_view.LENGTHS.keys() <= reads
+        assert reads.isdisjoint(trace_view.LENGTHS.values())
+        for workspaces in (None, ["default"]):
+            assert [row[:3] for row in tables.ask(sql, workspaces)["rows"]] == rows, sql
+    counted = sorted(Counter(length for *_, length in rows).items())
+    answer = tables.ask(
+        "SELECT len(response), count(*) FROM trace_unified GROUP BY len(response) "
+        "ORDER BY len(response)"
+    )
+    assert (answer["columns"][0], answer["rows"]) == ("len(response)", [*map(list, counted)])
+
+
+OTHER_TEXTS = (
+    "SELECT length(response) AS response, count(*) FROM trace_unified GROUP BY 1 "
+    "HAVING length('abc') = 3",
+    "SELECT 'abc' AS response, count(*) FROM trace_unified GROUP BY 1 HAVING length(response) = 3",
+    "SELECT transform(array('abc'), response -> length(response)) FROM trace_unified",
+    "SELECT length(o.response) FROM trace_unified u JOIN (SELECT 'abc' AS response) o",
+    "SELECT (SELECT length(response) FROM (SELECT 'abc' AS response)) FROM trace_unified",
+    "SELECT length(s.response) FROM trace_unified u JOIN (SELECT struct('abc' AS response) AS s)",
+    "SELECT length(response) FROM trace_unified LATERAL VIEW explode(array('abc')) l AS response",
+    "SELECT length(response), response FROM trace_unified",
+    "SELECT length(response) FROM (SELECT * FROM trace_unified)",
+    "SELECT length(u.response) FROM trace_unified u JOIN trace_unified v USING (trace_id)",
+)
+"""Statements that need the text, or in which the name means another one."""
+
+
+def test_a_text_that_is_not_only_measured_is_read() -> None:
+    for sql in OTHER_TEXTS:
+        statement = statement_check.translate(sql)
+        assert trace_view.LENGTH not in statement.sql, sql
+        assert statement.reads["trace_unified"].isdisjoint(trace_view.LENGTHS), sql
+
+
+def test_no_statement_names_a_column_of_lengths(
+    traced: tuple[Tables, dict[str, list[str]]],
+) -> None:
+    tables, _ = traced
+    for sql in (
+        "SELECT {} FROM trace_unified",
+        "SELECT length(response), {} FROM trace_unified",
+        "SELECT length(response) FROM trace_unified u WHERE u.{} > 1",
+        "SELECT length(response) AS n FROM trace_unified GROUP BY ALL HAVING max({}) > 1",
+    ):
+        texts = []
+        for name in ("inner_length_of_response", "inner_length_of_nothings"):
+            with pytest.raises(errors.MlflowError) as raised:
+                tables.ask(sql.format(name))
+            texts.append(str(raised.value).replace(name.removeprefix("inner_"), "name"))
+        assert texts[0] == texts[1], sql
+    for sql in (
+        "SELECT length(response), count(*) FROM trace_unified",
+        "SELECT length(response), responze FROM trace_unified",
+        "SELECT length(response), length_of_response FROM trace_unified",
+    ):
+        with pytest.raises(errors.MlflowError) as raised:
+            tables.ask(sql)
+        assert "inner" not in str(raised.value), sql
 
 
 def test_no_content_of_another_workspace_is_shown(

@@ -53,7 +53,9 @@ _METADATA: Final = _map(
         trace_view.METADATA_NAME: trace_metadata_columns.viewed_column_of,
     },
 )
-_PREFIXES: Final = (span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX)
+_PREFIXES: Final = (
+    *(span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX, trace_view.LENGTH),
+)
 _READS_COLUMNS: Final = "reads_columns"
 """Key in the ``meta`` of a table node: True if the statement reads columns of it that only its view
 ``Table.derived_view`` has."""
@@ -62,7 +64,8 @@ _DERIVED_VIEWS: Final = {table.name: table.derived_view for table in (SPANS, TRA
 
 def spells_columns(query: exp.Query) -> bool:
     """Whether a SQL statement contains a name with the prefix of the columns for single keys of a
-    map. Such a statement must not be rewritten, because the name could then mean such a column."""
+    map, or for lengths of texts. Such a statement must not be rewritten, because the name could
+    then mean such a column."""
     return any(word.name.lower().startswith(_PREFIXES) for word in find_all(query, exp.Identifier))
 
 

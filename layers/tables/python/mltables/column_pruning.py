@@ -55,7 +55,7 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
     for view in sorted(VIEWS.keys() & named):
         columns = VIEWS[view].columns
         read = {name for name in columns if words is None or name in words}
-        read |= looked_up & VIEWS[view].hidden.keys()
+        read |= looked_up & VIEWS[view].hidden
         read -= {
             name
             for name, other in VIEWS[view].left_to.items()

@@ -21,6 +21,7 @@ from mltables import (
     attribute_lookups,
     inlined_ctes,
     left_columns,
+    text_lengths,
     time_travel,
     unjoined_lists,
 )
@@ -119,6 +120,7 @@ def translate(
         if from_columns:
             count_rows(query, SCHEMA)
             attribute_lookups.read_columns(query, SCHEMA)
+            text_lengths.read_lengths(query, SCHEMA)
         may_aggregate = from_columns and aggregated_lists.may_aggregate(query)
         join_lists(query, SCHEMA, from_columns=from_columns)
         if may_aggregate:

@@ -28,6 +28,7 @@ from mltables import (
     table_versions,
     time_travel,
     trace_metadata_columns,
+    trace_view,
     unjoined_lists,
 )
 from mltables.column_cache import NoRoomForColumns
@@ -45,7 +46,7 @@ ROWS: Final = 10_000
 BYTES: Final = 4 << 20
 _REWRITTEN: Final = (
     *(span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX, trace_metadata_columns.VIEW),
-    *(unjoined_lists.ELEMENT, aggregated_lists.VALUE),
+    *(trace_view.LENGTH, unjoined_lists.ELEMENT, aggregated_lists.VALUE),
 )
 """Names, or parts of names, in the SQL of statements that were rewritten."""
 RUN_AGAIN: Final = "again"

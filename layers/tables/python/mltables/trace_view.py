@@ -9,7 +9,7 @@ not store is NULL.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mlcore import reserved_tags
@@ -128,6 +128,13 @@ METADATA_COLUMNS: Final[Mapping[str, str]] = {
     )
 }
 """The columns of ``trace_metadata`` and their types in DuckDB, in order."""
+_LENGTH: Final = "CAST(length({}) AS INTEGER)"
+LENGTH: Final = "inner_length_of_"
+"""The prefix of the columns in ``LENGTHS``. No statement can name them."""
+LENGTHS: Final[Mapping[str, str]] = {f"{LENGTH}{name}": name for name in ("request", "response")}
+"""The columns of ``trace_unified`` with the length of a text: its column, by name."""
+HIDDEN: Final = frozenset((*VIEWED, *LENGTHS))
+"""The columns of ``trace_unified`` that no statement can name."""
 BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
 """Columns of ``trace_unified`` that ``traces``, ``spans`` and ``assessments`` have, too: a bound on
 one of them bounds these tables."""
@@ -145,9 +152,10 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
     """Returns the system tables from which these columns of the view ``trace_unified`` are
     computed, each with the columns to provide: those that are read, of ``assessments`` also
     others."""
-    own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
+    contents = {LENGTHS.get(name, name) for name in columns} & _CONTENT.keys()
+    own = set(columns) - {*_CONTENT, *LENGTHS, "spans", "assessments"}
     reads = {TRACES.name: _KEY | {VIEWED.get(name, name) for name in own}}
-    for name in _CONTENT.keys() & columns:
+    for name in contents:
         reads[TRACES.name] |= {_CONTENT[name][1]}
         reads[SPANS.name] = _KEY | {
             *("span_id", "parent_span_id", "start_time_unix_nano"),
@@ -172,7 +180,7 @@ def reads_roots(columns: Collection[str]) -> bool:
 def definition(schema: str, columns: Collection[str]) -> str:
     """Returns the query for DuckDB that defines the view ``trace_unified``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
-    return _definition(schema, [name for name in (*COLUMNS, *VIEWED) if name in columns])
+    return _definition(schema, [name for name in (*COLUMNS, *HIDDEN) if name in columns])
 
 
 def metadata_definition(schema: str, columns: Collection[str]) -> str:
@@ -200,19 +208,21 @@ def _column(name: str) -> str:
         return f"t.{VIEWED[name]}"
     if name in _CONTENT:
         return f"coalesce(s.{name}, t.{_CONTENT[name][1]})"
+    if name in LENGTHS:
+        return f"coalesce(s.{name}, {_LENGTH.format(f't.{_CONTENT[LENGTHS[name]][1]}')})"
     if name in ("spans", "assessments"):
         return f"coalesce({name[0]}.{name}, [])"
     return f"CAST(t.{name} AS {COLUMNS[name]})"
 
 
 def _spans(schema: str, named: Collection[str]) -> str:
-    contents = {name: attribute for name, (attribute, _) in _CONTENT.items() if name in named}
     if "spans" not in named:
-        columns = {name: ROOT_COLUMNS[attribute] for name, attribute in contents.items()}
+        columns = _contents(named, lambda attribute: ROOT_COLUMNS[attribute])
         return _roots(f"{schema}.{SPANS.derived_view}", columns)
     packed = ", ".join(f"'{name}': {sql}" for name, (_, sql, _) in SPAN.items())
     lists = [f"list({{{packed}}} ORDER BY start_time_unix_nano, span_id) AS spans"]
-    firsts = {name: _first(f"attributes['{key}']") for name, key in contents.items()}
+    contents = _contents(named, lambda attribute: f"attributes['{attribute}']")
+    firsts = {name: _first(value) for name, value in contents.items()}
     lists += [
         f"{first} FILTER (parent_span_id IS NULL) AS {name}" for name, first in firsts.items()
     ]
@@ -222,15 +232,23 @@ def _spans(schema: str, named: Collection[str]) -> str:
     )
 
 
+def _contents(named: Collection[str], value_of: Callable[[str], str]) -> Mapping[str, str]:
+    """Returns those of the wanted columns that are texts of the root span or their lengths, each
+    with its SQL expression. ``value_of`` returns that of an attribute."""
+    texts = {name: value_of(attribute) for name, (attribute, _) in _CONTENT.items()}
+    lengths = {name: _LENGTH.format(texts[text]) for name, text in LENGTHS.items()}
+    return {name: value for name, value in (texts | lengths).items() if name in named}
+
+
 def _roots(spans: str, contents: Mapping[str, str]) -> str:
-    """Returns a query for attributes of the first root span of each trace. ``contents`` has the
-    column of ``spans`` for each column of the query.
+    """Returns a query for texts of the first root span of each trace, or their lengths.
+    ``contents`` has the SQL expression for each column of the query.
 
     Nearly all traces have one root span. Its attributes need no aggregate, which would keep the
     texts of all traces in memory.
     """
-    values = ", ".join(f"{column} AS {name}" for name, column in contents.items())
-    firsts = ", ".join(f"{_first(column)} AS {name}" for name, column in contents.items())
+    values = ", ".join(f"{value} AS {name}" for name, value in contents.items())
+    firsts = ", ".join(f"{_first(value)} AS {name}" for name, value in contents.items())
     key, is_root = "experiment_id, trace_id", "parent_span_id IS NULL"
     number = f"hash({key})"
     # Hashes take less memory than ids. A trace with the hash of another is read with an aggregate,

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import trace_metadata_columns, trace_view
+from mltables import trace_view
 from mltables.dialect import map_lookups
 from mltables.dialect.source_columns import sources_of
 from mltables.dialect.syntax_nodes import find_all
@@ -52,7 +52,7 @@ def drop_joins(query: exp.Query, schema: str) -> None:
     if not isinstance(select, exp.Select) or sources_of(select)[:1] != [traces]:
         return
     words = set(_words(query))
-    if map_lookups.columns_of(query) & trace_metadata_columns.VIEWED.keys():
+    if map_lookups.columns_of(query) & trace_view.HIDDEN:
         return
     if traces.name != trace_view.NAME or _NAMED_OTHERWISE & words:
         return

@@ -39,9 +39,9 @@ class View(NamedTuple):
     renamed: Mapping[str, str] = MappingProxyType({})
     """For bounded columns that have another name in the tables: that name, by the name in the
     view."""
-    hidden: Mapping[str, str] = MappingProxyType({})
-    """Columns that no statement can name and lookups in maps read: the column of the table, by the
-    name in the view."""
+    hidden: frozenset[str] = frozenset()
+    """Columns that no statement can name. They are read in place of lookups in maps, and of the
+    lengths of texts."""
     reads_roots: Callable[[Collection[str]], bool] = lambda _: False
     """Returns whether the view reads only root spans of the table ``spans`` for some of its
     columns."""
@@ -71,7 +71,7 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.BOUNDED,
         trace_view.tables_read,
         trace_view.definition,
-        hidden=trace_metadata_columns.VIEWED,
+        hidden=trace_view.HIDDEN,
         reads_roots=trace_view.reads_roots,
     ),
     trace_view.METADATA_NAME: View(
@@ -80,7 +80,7 @@ VIEWS: Final[Mapping[str, View]] = {
         trace_view.BOUNDED & trace_view.METADATA_COLUMNS.keys(),
         trace_view.tables_read,
         trace_view.metadata_definition,
-        hidden=trace_metadata_columns.VIEWED,
+        hidden=frozenset(trace_metadata_columns.VIEWED),
     ),
     otel_spans_view.NAME: View(
         otel_spans_view.COLUMNS,

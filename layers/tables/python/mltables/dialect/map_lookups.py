@@ -16,7 +16,7 @@ from mltables.dialect.syntax_nodes import find_all
 
 _CALLS: Final = frozenset(("element_at", "try_element_at"))
 _COLUMN: Final = "column"
-"""In the ``meta`` of a lookup: the column that holds its value."""
+"""In the ``meta`` of a lookup or call: the column that holds its value."""
 
 
 class MapLookup(NamedTuple):
@@ -29,9 +29,7 @@ class MapLookup(NamedTuple):
     def read_from(self, name: str) -> None:
         """Records that the generated SQL is to read the column ``name``, of the same table or
         struct as the map's column, in place of this lookup of a key in the map."""
-        column = self.column.copy()
-        column.set("this", exp.to_identifier(name, quoted=True))
-        self.node.meta[_COLUMN] = column
+        read_from(self.node, self.column, name)
 
 
 def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
@@ -51,28 +49,43 @@ def lookups(tree: exp.Expr) -> Iterator[MapLookup]:
             yield MapLookup(node, column, str(key.this))
 
 
+def read_from(node: exp.Expr, column: exp.Column, name: str) -> None:
+    """Records that the generated SQL is to read the column ``name``, of the same table or struct as
+    ``column``, in place of ``node``: a lookup in ``column``, or a call with this only argument."""
+    read = column.copy()
+    read.set("this", exp.to_identifier(name, quoted=True))
+    node.meta[_COLUMN] = read
+
+
 def column_of(node: exp.Expr) -> exp.Column | None:
-    """Returns the column from which SQL reads a lookup such as ``attributes['k']`` in place of the
-    map, as :meth:`MapLookup.read_from` has set it; None if SQL reads the map."""
+    """Returns the column that SQL reads in place of a lookup such as ``attributes['k']``, or of a
+    call, as :func:`read_from` has set it; None if SQL has the lookup or call itself."""
     column: exp.Column | None = node.meta.get(_COLUMN)
     return column
 
 
 def columns_of(tree: exp.Expr) -> frozenset[str]:
-    """Returns the names of the columns that an SQL statement reads in place of a map: some lookups
-    in maps, such as ``m['k']``, have a column of their own."""
+    """Returns the names of the columns that an SQL statement reads in place of a map or a text:
+    some lookups, such as ``m['k']``, and some calls have a column of their own."""
     return frozenset(
-        column.name for lookup in lookups(tree) if (column := column_of(lookup.node)) is not None
+        column.name
+        for node in find_all(tree, exp.Bracket, exp.Anonymous)
+        if (column := column_of(node)) is not None
     )
 
 
 def identifiers(tree: exp.Expr) -> Iterator[exp.Identifier]:
     """Yields the identifiers in a syntax tree. Leaves out the map of a lookup such as
-    ``attributes['k']`` that reads a column of its own in place of the map."""
+    ``attributes['k']``, and the argument of a call, in whose place SQL reads another column."""
     unread = {
         id(word)
-        for lookup in lookups(tree)
-        if column_of(lookup.node) is not None
-        for word in find_all(lookup.column, exp.Identifier)
+        for node in find_all(tree, exp.Bracket, exp.Anonymous)
+        if column_of(node) is not None
+        for word in find_all(_read_column(node), exp.Identifier)
     }
     return (word for word in find_all(tree, exp.Identifier) if id(word) not in unread)
+
+
+def _read_column(node: exp.Expr) -> exp.Expr:
+    argument: exp.Expr = node.this if isinstance(node, exp.Bracket) else node.expressions[0]
+    return argument
