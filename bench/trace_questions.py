@@ -22,9 +22,8 @@ from typing import Any, Final, NamedTuple
 
 from bench import many_traces
 from mlcore.system_tables import storage
-from mltables import query_memory, statement_check, statement_execution
+from mltables import query_memory, query_server, statement_execution
 from mltables.dialect import macros
-from mltables.duckdb_connection import open_before_fork
 from mltables.permitted_rows import RowSource
 from tests.e2e import published_questions, published_trace_questions
 
@@ -132,8 +131,7 @@ def main() -> None:
     if not given.folder.exists():
         many_traces.write(given.folder, given.traces)
     workspaces = [many_traces.WORKSPACE] if given.restricted else None
-    statement_check.translate("SELECT count(*) FROM system.mlflow.spans")
-    open_before_fork()
+    query_server.load_before_fork()
     print("| question | prepare | views, plan | statement | eight | MB | rows |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for name, sql in questions().items():

@@ -278,30 +278,24 @@ def evaluate_bounds(
 ) -> Mapping[str, Bounds]:
     """Computes the bounds (the constant expressions with which conditions of a SQL statement
     compare columns) in an empty DuckDB. Drops those that cannot be used, such as NULL."""
-    if not any(bound for bounds in column_bounds.values() for bound in bounds):
+    # A view has the same bounds for each of its tables.
+    every = {bound for bounds in column_bounds.values() for each in bounds for bound in each}
+    if not every:
         return {}
-    # Bounds of one statement need the same macros, most of all those that compare times.
-    every = "\n".join(
-        sql
-        for bounds in column_bounds.values()
-        for each in bounds
-        for bound in each
-        for sql in bound.values
-    )
     with connect(None) as connection:
-        macros.create_macros(connection, every)
-        return {
-            table: [
-                [known for bound in each if (known := _known(connection, bound, parameters))]
-                for each in bounds
-            ]
-            for table, bounds in column_bounds.items()
-        }
+        # Bounds of one statement need the same macros, most of all those that compare times.
+        macros.create_macros(connection, "\n".join(sql for bound in every for sql in bound.values))
+        known = {bound: _known(connection, bound, parameters) for bound in every}
+    return {
+        table: [[value for bound in each if (value := known[bound])] for each in bounds]
+        for table, bounds in column_bounds.items()
+    }
 
 
 def _known(
     connection: duckdb.DuckDBPyConnection, bound: ColumnBound, parameters: Mapping[str, Any]
 ) -> ColumnBound | None:
+    """Returns a bound with the values of its expressions; None if it cannot be used."""
     values = []
     for sql in bound.values:
         wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql

@@ -70,13 +70,8 @@ def main(idle_seconds: float = IDLE_SECONDS) -> NoReturn:
     os._exit(0)
 
 
-def _serve(idle_seconds: float) -> None:
-    control = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    control.settimeout(idle_seconds)
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
+def load_before_fork() -> None:
+    """Loads into this process what the processes of queries, which it forks, would load each."""
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
     importlib.import_module("pytz")  # DuckDB returns times with it
     query_memory.here()  # the processes of queries have another environment
@@ -84,6 +79,15 @@ def _serve(idle_seconds: float) -> None:
     if not os.environ.get(storage.FOLDER):
         import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it
 
+
+def _serve(idle_seconds: float) -> None:
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    control.settimeout(idle_seconds)
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
+    load_before_fork()
     _sweep()
     # Forked processes share the memory that exists now, as long as nothing writes to it.
     gc.collect()
