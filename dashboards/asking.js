@@ -11,14 +11,17 @@ const Asking = (() => {
 
   const rest = (seconds) => new Promise((go) => { setTimeout(go, 1000 * seconds); });
 
-  /** Calls the API and returns its JSON. Throws an Error with the server's message, status and code. */
-  async function call(method, path, body, workspace) {
+  /**
+   * Calls the API and returns its JSON. Throws an Error with the server's message, status and code. Repeats no call
+   * that is not wanted any more.
+   */
+  async function call(method, path, body, workspace, isWanted = () => true) {
     const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(workspace ? { "X-MLFLOW-WORKSPACE": workspace } : {}) };
     for (let tried = 1; ; tried += 1) {
       const reply = await fetch(path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
       const text = await reply.text();
       if (reply.ok) return JSON.parse(text);
-      if (reply.status === 429 && tried < TRIES) {
+      if (reply.status === 429 && tried < TRIES && isWanted()) {
         await rest(Math.min(5, Number(reply.headers.get("Retry-After")) || 0.5));
         continue;
       }
@@ -31,12 +34,19 @@ const Asking = (() => {
     }
   }
 
-  /** Runs a query. At most TOGETHER queries run at the same time. */
-  async function query(body, workspace) {
-    if (busy >= TOGETHER) await new Promise((go) => { waiting.push(go); });
+  /**
+   * Runs a query. At most TOGETHER queries run at the same time; others wait. A query that is not wanted any more when
+   * it has waited is not sent: its Error has `dropped`.
+   */
+  async function query(body, workspace, isWanted = () => true) {
+    while (busy >= TOGETHER && isWanted()) await new Promise((go) => { waiting.push(go); });
+    if (!isWanted()) {
+      waiting.shift()?.();
+      throw Object.assign(new Error("The answer is not wanted any more."), { dropped: true });
+    }
     busy += 1;
     try {
-      return await call("POST", SQL, body, workspace);
+      return await call("POST", SQL, body, workspace, isWanted);
     } catch (error) {
       if (error.status === 403) throw Object.assign(new Error("You may not read the system tables. An administrator can grant that at /dashboards/readers."), { status: 403 });
       throw error;

@@ -28,7 +28,8 @@
   let book = null;
   let span = null;
   let horizon = Window.BEGINNING;
-  let turn = 0; // answers to what was asked before are dropped
+  let turn = 0; // queries and answers of earlier turns are dropped
+  const pending = new Set(); // changes of which not all answers are drawn; undefined stands for a change of everything
 
   /** Whether rows of a report are of other workspaces than the default one. */
   function inWorkspaces(answers) {
@@ -51,24 +52,31 @@
 
   const statement = (lines) => Asking.statement(lines, book.filter, span?.grain ?? "day", chosen.zone);
 
-  async function ask(name, lines) {
+  async function ask(name, lines, mine) {
     if (report) return report.answers[name];
     const sql = statement(lines);
-    return Asking.query({ sql, parameters: Asking.parameters(sql, values()) }, address.get("workspace"));
+    return Asking.query({ sql, parameters: Asking.parameters(sql, values()) }, address.get("workspace"), () => mine === turn);
   }
 
   // ------------------------------------------------------------------ queries
 
-  /** Runs the queries that a change affects, or all queries without a particular change. */
+  /** Whether the answer of a statement depends on what was changed. */
+  function depends(lines, changed) {
+    const names = OF_TIME.includes(changed) ? "(since|until|horizon)" : changed;
+    return !changed || new RegExp(`:${names}\\b`).test(statement(lines));
+  }
+
+  /** Runs the queries that a change affects, or all queries without a particular change; also those of earlier changes that are pending. */
   async function load(changed) {
     turn += 1;
     const mine = turn;
-    const names = OF_TIME.includes(changed) ? "(since|until|horizon)" : changed;
-    const touched = (lines) => !changed || new RegExp(`:${names}\\b`).test(statement(lines));
-    const waits = [...cards.values()].filter((card) => touched(card.chart.sql) || card.drawing.classList.contains("waiting"));
+    pending.add(changed);
+    const changes = [...pending];
+    const touched = (lines) => changes.some((each) => depends(lines, each));
+    const waits = [...cards.values()].filter((card) => touched(card.chart.sql));
     waits.forEach((card) => card.drawing.classList.add("waiting"));
-    if (touched(book.choices.span) || OF_TIME.includes(changed)) {
-      const answer = await times();
+    if (touched(book.choices.span) || changes.some((each) => OF_TIME.includes(each))) {
+      const answer = await times(mine);
       if (mine !== turn) return;
       span = Window.of(chosen, answer, moment(), report?.grain);
     }
@@ -81,22 +89,24 @@
       if (chosen.run !== before) waits.push(...[...cards.values()].filter((card) => !waits.includes(card) && /:run\b/.test(statement(card.chart.sql))));
     }
     await Promise.all([...(touched(book.choices.totals) ? [totals(mine)] : []), ...waits.map((card) => answered(card, mine))]);
-    if (mine === turn) document.body.dataset.state = "drawn";
+    if (mine !== turn) return;
+    pending.clear();
+    document.body.dataset.state = "drawn";
   }
 
   /** Asks in which months there are rows: of the times that matter for the choice, and of all times if there are none. */
-  async function times() {
+  async function times(mine) {
     const lines = book.choices.span;
     const bounded = lines.some((line) => line.includes(":horizon"));
     horizon = bounded && !report ? Window.horizon(chosen, moment()) : Window.BEGINNING;
     try {
-      const answer = await ask("span", lines);
+      const answer = await ask("span", lines, mine);
       if (!bounded || answer.rows.length || horizon === Window.BEGINNING) return answer;
       horizon = Window.BEGINNING;
-      return await ask("span", lines);
+      return await ask("span", lines, mine);
     } catch (error) {
       if (error.status === 403) throw error; // then all others are refused, too
-      showProblem(error.message);
+      if (mine === turn) showProblem(error.message);
       return NO_TIMES;
     }
   }
@@ -111,7 +121,7 @@
     card.drawing.classList.add("waiting");
     const sql = Asking.complete(statement(card.chart.sql), values());
     try {
-      const answer = await ask(card.chart.name, card.chart.sql);
+      const answer = await ask(card.chart.name, card.chart.sql, mine);
       if (mine !== turn) return;
       Cards.show(card, sql, answer);
       Cards.draw(card, span, site);
@@ -123,10 +133,10 @@
   async function choices(mine) {
     let answer = null;
     try {
-      answer = await ask("filters", book.choices.filters);
+      answer = await ask("filters", book.choices.filters, mine);
     } catch (error) {
       if (error.status === 403) throw error;
-      showProblem(error.message);
+      if (mine === turn) showProblem(error.message);
       answer = { rows: [] };
     }
     if (mine !== turn) return;
@@ -140,7 +150,7 @@
 
   /** Lists the runs that have the metric. Selects the newest unless the chosen run is among them. */
   async function runs(mine) {
-    const answer = await ask("runs", book.choices.runs);
+    const answer = await ask("runs", book.choices.runs, mine);
     if (mine !== turn) return;
     const at = Tables.places(answer);
     const options = answer.rows.map((row) => [row[at.value], row[at.label]]);
@@ -157,7 +167,7 @@
   async function totals(mine) {
     let answer = null;
     try {
-      answer = await ask("totals", book.choices.totals);
+      answer = await ask("totals", book.choices.totals, mine);
     } catch (error) {
       if (mine === turn) find("totals").replaceChildren(html("div", { role: "alert" }, error.message));
     }
@@ -217,6 +227,7 @@
     try {
       await load(changed);
     } catch (error) {
+      if (error.dropped) return; // a later change asks again
       for (const card of cards.values()) card.drawing.classList.remove("waiting");
       showProblem(error.message);
       document.body.dataset.state = "failed";

@@ -52,15 +52,11 @@ def read_lengths(query: exp.Query, schema: str) -> None:
         if None in calls:
             continue
         for call in filter(None, calls):
-            column = call.expressions[0]
-            if not column.table:
-                # An alias of the SELECT may have the name of the length's column.
-                column.set("table", exp.to_identifier(mentions[0].alias_or_name, quoted=True))
-            map_lookups.read_from(call, column, length)
+            map_lookups.read_from(call, call.expressions[0], length)
 
 
 def _words(query: exp.Query, text: str) -> Iterator[exp.Identifier]:
-    return (word for word in list(find_all(query, exp.Identifier)) if word.name.lower() == text)
+    return (word for word in find_all(query, exp.Identifier) if word.name.lower() == text)
 
 
 def _call(word: exp.Identifier, traces: exp.Table) -> exp.Expr | None:

@@ -180,7 +180,7 @@ def reads_roots(columns: Collection[str]) -> bool:
 def definition(schema: str, columns: Collection[str]) -> str:
     """Returns the query for DuckDB that defines the view ``trace_unified``: it has the wanted
     ``columns``, and reads the tables in ``schema``."""
-    return _definition(schema, [name for name in (*COLUMNS, *HIDDEN) if name in columns])
+    return _definition(schema, [name for name in (*COLUMNS, *VIEWED, *LENGTHS) if name in columns])
 
 
 def metadata_definition(schema: str, columns: Collection[str]) -> str:
