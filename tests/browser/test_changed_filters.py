@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.conftest import Data, visiting
 from tests.browser.drawn_cards import SHOWN, SQL, draw_only
+from tests.differential.rest import Call, post
 
 pytestmark = [
     pytest.mark.e2e,
@@ -61,6 +62,12 @@ def _shown(page: Any) -> tuple[Any, Any]:
 
 
 def test_changes_before_the_answers_of_the_last_one(browser: Any, data: Data) -> None:
+    experiment = data.ask(post("experiments/create", {"name": "of one run"}))["experiment_id"]
+    data.ask(post("runs/create", {"experiment_id": experiment, "start_time": 1_760_000_000_000}))
+    data.ask(post("runs/create", {"experiment_id": "0", "start_time": 1_760_000_000_000}))
+    data.ask(
+        Call("POST", f"/api{SQL.removeprefix('/ajax-api')}", {"sql": "SELECT 1", "fresh": True})
+    )
     with visiting(browser, data.url) as visitor:
         page = visitor.page
         draw_only(page, "runs", CARDS)
@@ -70,7 +77,7 @@ def test_changes_before_the_answers_of_the_last_one(browser: Any, data: Data) ->
 
         # The page waits for the times of the rows that the new filter leaves.
         requests.hold()
-        page.locator("select[name=experiment]").select_option(index=1)
+        page.locator("select[name=experiment]").select_option(experiment)
         page.locator("#best select[name=order]").select_option("highest")
         requests.let_pass()
         shown = _shown(page)
