@@ -54,7 +54,9 @@ _METADATA: Final = _map(
     },
 )
 _PREFIXES: Final = (
-    *(span_attribute_columns.PREFIX, trace_metadata_columns.PREFIX, trace_view.LENGTH),
+    span_attribute_columns.PREFIX,
+    trace_metadata_columns.PREFIX,
+    trace_view.LENGTH,
 )
 _READS_COLUMNS: Final = "reads_columns"
 """Key in the ``meta`` of a table node: True if the statement reads columns of it that only its view

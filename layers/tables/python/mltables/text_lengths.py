@@ -16,19 +16,14 @@ from sqlglot import exp
 from mltables import trace_view
 from mltables.column_pruning import needs_all_columns
 from mltables.dialect import map_lookups
-from mltables.dialect.source_columns import sources_of
+from mltables.dialect.source_columns import COLUMNS, sources_of
 from mltables.dialect.syntax_nodes import find_all
-from mltables.table_definitions import TABLES
-from mltables.views import VIEWS
 
 _CALLS: Final = frozenset(("length", "len", "char_length", "character_length"))
 _NAMED: Final = frozenset(
     name
-    for name, columns in (
-        *((table.name, {column: kind for column, kind, *_ in table.columns}) for table in TABLES),
-        *((view, VIEWS[view].columns) for view in VIEWS),
-    )
-    if not columns.keys().isdisjoint(trace_view.LENGTHS.values())
+    for name, columns in COLUMNS.items()
+    if not set(columns).isdisjoint(trace_view.LENGTHS.values())
 )
 """The tables and views that have a column with the name of one of these texts."""
 
